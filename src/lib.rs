@@ -1,1 +1,15 @@
-//! ggml
+//! ggml, the tensor library, with the C interface of ggml 0.26.
+//!
+//! Layers, lowest first; each imports only from those above it in this list:
+//! [`error`] (what failed, per thread) <- [`tensor`] (contexts, shapes, builders) <- [`graph`] <- [`alloc`] (planner and
+//! allocators) <- [`backend`] (devices, buffers, registry) <- [`sched`] <- [`capi`] (the entry points, one module per header).
+//! Kernels, formats and the gguf parser are crates of their own under `crates/`.
+
+pub mod alloc;
+pub mod backend;
+pub mod capi;
+pub mod error;
+pub mod graph;
+pub mod log;
+pub mod sched;
+pub mod tensor;
