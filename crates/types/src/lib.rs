@@ -1,1 +1,33 @@
-//! types
+//! Element and block formats of ggml: size, decode, encode, dot product.
+//!
+//! - [`Type`]: the format table; `Type::from_id` is the only way from a `ggml_type` value to a format.
+//! - [`to_f32`], [`from_f32`], [`quantize_rows`], [`vec_dot`], [`vec_dot_rows`]: checked calls.
+//! - [`kernels`]: the unchecked functions behind them, chosen once for the machine, for inner loops.
+//! - [`block`]: byte layouts; [`float`]: scalar f16 and bf16 conversions.
+//!
+//! Encoding gives the same bits on every machine, and the bits that upstream's reference quantisers give for ordinary
+//! finite data. Dot products of block formats are exact integers inside a block; blocks are added in f32, in an order
+//! that depends on the instruction set, not on which rows are computed together.
+//!
+//! Below this crate is nothing but std. Files: `ty`, `block`, `error` (facts); `float`, `q4`, `q5`, `q8`, `kquants`
+//! (portable codecs, the definition of every result) over `search` and `clean`; `x86_*` (the same results faster);
+//! `kernels` (the choice).
+
+pub mod block;
+mod clean;
+mod error;
+pub mod float;
+mod kernels;
+mod kquants;
+mod q4;
+mod q5;
+mod q8;
+mod search;
+mod ty;
+
+pub use error::Error;
+pub use kernels::{
+    from_f32, kernels, level, quantize_rows, to_f32, vec_dot, vec_dot_rows, Decode, DotTile,
+    Encode, EncodeWeighted, Kernels, Level, Rows,
+};
+pub use ty::{is_removed, name_of_id, Type, QK_K, UPSTREAM_COUNT};

@@ -1,0 +1,71 @@
+//! Byte layouts of the blocks. Every field is bytes, so a block has alignment 1 and every bit pattern is a value:
+//! rows may start at any address. Multi-byte fields are in the machine's byte order, as in ggml.
+
+/// A block layout.
+///
+/// # Safety
+/// The type is `repr(C)`, has alignment 1, no padding, and every bit pattern is valid.
+pub unsafe trait Block: Copy {}
+
+macro_rules! block {
+    ($(#[$doc:meta])* $name:ident, $ty:ident { $($(#[$fdoc:meta])* $field:ident: $n:literal),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        #[repr(C)]
+        pub struct $name { $($(#[$fdoc])* pub $field: [u8; $n]),* }
+        // SAFETY: only byte arrays inside a repr(C) struct.
+        unsafe impl Block for $name {}
+        const _: () = assert!(size_of::<$name>() == crate::Type::$ty.block_bytes() && align_of::<$name>() == 1);
+    };
+}
+
+block!(
+    /// x = d (q - 8), q of 4 bits; byte j holds elements j (low) and j + 16 (high).
+    BlockQ4_0, Q4_0 { d: 2, qs: 16 });
+block!(
+    /// x = d q + m, packed as in q4_0.
+    BlockQ4_1, Q4_1 { d: 2, m: 2, qs: 16 });
+block!(
+    /// x = d (q - 16); bit j of the 32-bit word `qh` is the fifth bit of element j.
+    BlockQ5_0, Q5_0 { d: 2, qh: 4, qs: 16 });
+block!(
+    /// x = d q + m, packed as in q5_0.
+    BlockQ5_1, Q5_1 { d: 2, m: 2, qh: 4, qs: 16 });
+block!(
+    /// x = d q, q a signed byte.
+    BlockQ8_0, Q8_0 { d: 2, qs: 32 });
+block!(
+    /// x = d q; `s` is d times the sum of the q.
+    BlockQ8_1, Q8_1 { d: 2, s: 2, qs: 32 });
+block!(
+    /// 16 groups of 16: x = d sc q - dmin mn, sc the low and mn the high nibble of the group's scale byte.
+    BlockQ2K, Q2_K { scales: 16, qs: 64, d: 2, dmin: 2 });
+block!(
+    /// 16 groups of 16: x = d (sc - 32) (q - 4), sc of 6 bits, q of 2 bits and one in `hmask`.
+    BlockQ3K, Q3_K { hmask: 32, qs: 64, scales: 12, d: 2 });
+block!(
+    /// 8 groups of 32: x = d sc q - dmin mn, sc and mn of 6 bits.
+    BlockQ4K, Q4_K { d: 2, dmin: 2, scales: 12, qs: 128 });
+block!(
+    /// As q4_K with a fifth bit in `qh`.
+    BlockQ5K, Q5_K { d: 2, dmin: 2, scales: 12, qh: 32, qs: 128 });
+block!(
+    /// 16 groups of 16: x = d sc (q - 32), sc a signed byte, q of 6 bits.
+    BlockQ6K, Q6_K { ql: 128, qh: 64, scales: 16, d: 2 });
+block!(
+    /// x = d q, d an f32, q a signed byte; `bsums` are 16 sums of 16 q, i16.
+    BlockQ8K, Q8_K { d: 4, qs: 256, bsums: 32 });
+
+/// The whole blocks in `bytes`; a trailing part of a block is left out.
+pub fn blocks<B: Block>(bytes: &[u8]) -> &[B] {
+    let n = bytes.len() / size_of::<B>();
+    // SAFETY: alignment 1, any bit pattern valid (Block's contract), and n blocks lie inside `bytes`.
+    unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), n) }
+}
+
+/// The whole blocks in `bytes`, writable.
+pub fn blocks_mut<B: Block>(bytes: &mut [u8]) -> &mut [B] {
+    let n = bytes.len() / size_of::<B>();
+    // SAFETY: as in `blocks`; the exclusive borrow carries over.
+    unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), n) }
+}
