@@ -1,0 +1,44 @@
+# Sourced by the scripts that build clients. Gives: root, cache, say, fail, need.
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+cache=${GGML_OXIDE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ggml-oxide}
+export CCACHE_DIR=${CCACHE_DIR:-$cache/ccache}
+mkdir -p "$cache"
+[ -d "$HOME/.cargo/bin" ] && PATH=$PATH:$HOME/.cargo/bin
+
+say() { printf '== %s\n' "$*" >&2; }
+fail() {
+    printf '%s: %s\n' "$(basename "$0")" "$*" >&2
+    exit 1
+}
+
+# need COMMAND:PACKAGE...  installs the Debian packages of the commands that are missing.
+need() {
+    local pair missing=()
+    for pair in "$@"; do
+        case ${pair%%:*} in
+        venv) python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=("${pair#*:}") ;;
+        *) command -v "${pair%%:*}" >/dev/null 2>&1 || missing+=("${pair#*:}") ;;
+        esac
+    done
+    if [ ${#missing[@]} -eq 0 ]; then
+        return
+    fi
+    local as=()
+    if [ "$(id -u)" -ne 0 ]; then
+        if command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
+            as=(sudo)
+        else
+            fail "missing: install these packages as root and run again: apt-get install ${missing[*]}"
+        fi
+    fi
+    command -v apt-get >/dev/null 2>&1 || fail "missing, and there is no apt-get here: ${missing[*]}"
+    say "installing ${missing[*]}"
+    "${as[@]}" apt-get update -qq >&2
+    "${as[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
+}
+
+# What every build of a client needs.
+need_build_tools() {
+    command -v cargo >/dev/null 2>&1 || fail 'cargo was not found: install Rust from https://rustup.rs'
+    need g++:g++ cmake:cmake ninja:ninja-build ccache:ccache python3:python3 venv:python3-venv
+}
