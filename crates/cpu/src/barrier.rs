@@ -1,0 +1,145 @@
+//! The barrier between the nodes of a graph.
+//!
+//! A waiting thread spins a bounded number of times, gives its core away a few times, then sleeps. On a quiet machine nearly
+//! all waits end while spinning; on a busy one nobody burns the core that the late thread needs.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// Keeps what different threads write on different cache lines (two lines: the hardware fetches them in pairs).
+#[repr(align(128))]
+#[derive(Default)]
+pub(crate) struct Padded<T>(pub T);
+
+/// Where a fixed number of threads meet, again and again. Each meeting carries one bit from the last thread to arrive.
+pub struct Barrier {
+    n: u32,
+    spins: u32,
+    arrived: Padded<AtomicU32>,
+    /// Number of meetings so far, times two, plus the bit of the latest.
+    phase: Padded<AtomicU32>,
+    broken: AtomicBool,
+    sleepers: AtomicU32,
+    lock: Mutex<()>,
+    wake: Condvar,
+}
+
+impl Barrier {
+    /// For `n` threads, each of which looks `spins` times before it yields and sleeps.
+    pub fn new(n: usize, spins: u32) -> Barrier {
+        Barrier {
+            n: u32::try_from(n).unwrap_or(u32::MAX).max(1),
+            spins,
+            arrived: Padded::default(),
+            phase: Padded::default(),
+            broken: AtomicBool::new(false),
+            sleepers: AtomicU32::new(0),
+            lock: Mutex::new(()),
+            wake: Condvar::new(),
+        }
+    }
+
+    /// Waits for all threads. The last one to arrive evaluates `bit`, and every thread gets its answer.
+    pub fn wait(&self, bit: impl FnOnce() -> bool) -> bool {
+        // The phase cannot move before this thread arrives.
+        let old = self.phase.0.load(Ordering::Acquire);
+        if self.arrived.0.fetch_add(1, Ordering::AcqRel) + 1 == self.n {
+            let bit = bit();
+            self.arrived.0.store(0, Ordering::Relaxed);
+            let new = ((old >> 1).wrapping_add(1) << 1) | u32::from(bit);
+            self.phase.0.store(new, Ordering::SeqCst);
+            self.wake_sleepers();
+            return bit;
+        }
+        for i in 0..self.spins.saturating_add(4) {
+            let now = self.phase.0.load(Ordering::Acquire);
+            if now != old {
+                return now & 1 == 1;
+            }
+            if i < self.spins {
+                std::hint::spin_loop();
+            } else {
+                std::thread::yield_now();
+            }
+        }
+        self.sleep(old)
+    }
+
+    #[cold]
+    fn sleep(&self, old: u32) -> bool {
+        // Counted before the phase is read again: whoever moves the phase after that read sees the count (both SeqCst).
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let bit = loop {
+            let now = self.phase.0.load(Ordering::SeqCst);
+            if now != old {
+                break now & 1 == 1;
+            }
+            if self.broken.load(Ordering::SeqCst) {
+                break true;
+            }
+            guard = self.wake.wait(guard).unwrap_or_else(PoisonError::into_inner);
+        };
+        drop(guard);
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        bit
+    }
+
+    fn wake_sleepers(&self) {
+        if self.sleepers.load(Ordering::SeqCst) != 0 {
+            // The lock makes sure that a sleeper is either before its last look at the phase, or asleep.
+            drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
+            self.wake.notify_all();
+        }
+    }
+
+    /// Lets every thread through, now and from now on, with the bit set: a thread will not come.
+    pub fn break_up(&self) {
+        self.broken.store(true, Ordering::SeqCst);
+        self.wake_sleepers();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    fn meet(n: usize, spins: u32, rounds: usize) {
+        let (barrier, sum) = (Barrier::new(n, spins), AtomicUsize::new(0));
+        std::thread::scope(|s| {
+            for ith in 0..n {
+                let (barrier, sum) = (&barrier, &sum);
+                s.spawn(move || {
+                    for round in 0..rounds {
+                        sum.fetch_add(ith + 1, Ordering::Relaxed);
+                        let bit = barrier.wait(|| round % 3 == 1);
+                        assert_eq!(bit, round % 3 == 1);
+                        assert_eq!(sum.load(Ordering::Relaxed), (round + 1) * n * (n + 1) / 2);
+                        barrier.wait(|| false);
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn every_thread_sees_all_writes_and_the_same_bit() {
+        for n in [1, 2, 3, 7] {
+            meet(n, 0, 300);
+            meet(n, 200, 300);
+        }
+    }
+
+    #[test]
+    fn a_broken_barrier_lets_sleepers_go() {
+        let barrier = Barrier::new(3, 0);
+        std::thread::scope(|s| {
+            let a = s.spawn(|| barrier.wait(|| false));
+            let b = s.spawn(|| barrier.wait(|| false));
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            barrier.break_up();
+            assert!(a.join().is_ok_and(|bit| bit) && b.join().is_ok_and(|bit| bit));
+        });
+    }
+}
