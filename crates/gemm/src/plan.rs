@@ -1,0 +1,164 @@
+//! Sizes of one product and how it is cut into tasks. Pure arithmetic: no pointer, no thread.
+
+use crate::kernel::{Kernels, DOT_LIMIT, KC};
+use crate::Isa;
+
+/// f32 values of packed columns that the team shares at a time (4 MiB).
+const SHARED_VALUES: usize = 1 << 20;
+
+/// Rows of the vector side that one thread packs at a time.
+const STRIP_ROWS: usize = 192;
+
+/// Alignment of every region of the workspace, in bytes.
+pub(crate) const ALIGN: usize = 64;
+
+/// How the packed path walks one product. All numbers follow from the sizes and the number of threads.
+#[derive(Clone, Debug)]
+pub(crate) struct Blocks {
+    /// Rows of a row panel and columns of a column panel.
+    pub mr: usize,
+    pub nr: usize,
+    /// Panels in all.
+    pub row_panels: usize,
+    pub col_panels: usize,
+    /// Batches, column panels and k blocks that are packed at a time.
+    pub batches_at_once: usize,
+    pub cols_at_once: usize,
+    pub ks_at_once: usize,
+    /// Row panels and column panels of one task.
+    pub strip: usize,
+    pub chunk: usize,
+}
+
+impl Blocks {
+    /// Blocks for an `m` x `n` x `k` product, `batches` times, on `nth` threads. No size is 0.
+    pub(crate) fn new(m: usize, n: usize, k: usize, batches: usize, nth: usize, isa: Isa) -> Self {
+        let kernels = Kernels::of(isa);
+        let mr = kernels.mr;
+        // Equal panels waste fewer columns than full ones and a short rest.
+        let nr = n.div_ceil(n.div_ceil(kernels.nr));
+        let row_panels = m.div_ceil(mr);
+        let col_panels = n.div_ceil(nr);
+        let k_blocks = k.div_ceil(KC);
+
+        let block = nr * KC.min(k);
+        let limit = (SHARED_VALUES / block).max(1);
+        let (batches_at_once, cols_at_once, ks_at_once);
+        if let Some(all) = col_panels.checked_mul(k_blocks).filter(|&all| all <= limit) {
+            batches_at_once = (limit / all).min(batches);
+            cols_at_once = col_panels;
+            ks_at_once = k_blocks;
+        } else {
+            batches_at_once = 1;
+            // About a thousand columns pay for packing the rows once more; the rest of the budget goes to k.
+            let want_cols = col_panels.min((1024 / nr).max(1));
+            let ks = even_share(k_blocks, (limit / want_cols).max(1));
+            ks_at_once = ks;
+            cols_at_once = even_share(col_panels, (limit / ks).max(1));
+        }
+        let (strip, chunk) = task_shape(
+            row_panels,
+            cols_at_once.min(col_panels),
+            batches_at_once,
+            mr,
+            nr,
+            nth,
+        );
+        Blocks {
+            mr,
+            nr,
+            row_panels,
+            col_panels,
+            batches_at_once,
+            cols_at_once,
+            ks_at_once,
+            strip,
+            chunk,
+        }
+    }
+
+    /// Values of the shared region.
+    pub(crate) fn shared_values(&self, k: usize) -> usize {
+        let k = k.min(self.ks_at_once * KC);
+        self.batches_at_once * self.cols_at_once * self.nr * k
+    }
+
+    /// Values of each thread's own region: for the tallest strip, so that a smaller team never needs more.
+    pub(crate) fn own_values(&self, k: usize) -> usize {
+        (STRIP_ROWS / self.mr).clamp(1, self.row_panels) * self.mr * KC.min(k)
+    }
+}
+
+/// The largest part of `total` that is at most `limit` and leaves parts of nearly the same size.
+fn even_share(total: usize, limit: usize) -> usize {
+    total.div_ceil(total.div_ceil(limit.min(total)))
+}
+
+/// Row and column panels of one task: the cheapest by a model of packing and of the last round of a static schedule.
+fn task_shape(
+    row_panels: usize,
+    col_panels: usize,
+    batches: usize,
+    mr: usize,
+    nr: usize,
+    nth: usize,
+) -> (usize, usize) {
+    let most_strip = (STRIP_ROWS / mr).min(row_panels).max(1);
+    let most_cuts = col_panels.min(4 * nth);
+    let mut best = (f64::INFINITY, 1, col_panels);
+    for cuts in 1..=most_cuts {
+        let chunk = col_panels.div_ceil(cuts);
+        for strip in (1..=most_strip).rev() {
+            let tasks = batches * row_panels.div_ceil(strip) * col_panels.div_ceil(chunk);
+            // Cost in multiply-add steps: the tile work, turning rows into panels once per task, and fetching column
+            // panels once per strip.
+            let work = (strip * mr * chunk * nr) as f64;
+            let pack = 8.0 * (strip * mr) as f64;
+            let fetch = 1.0 * (chunk * nr) as f64;
+            // One thread may start late: count part of a round more.
+            let rounds = if nth == 1 {
+                tasks as f64
+            } else {
+                tasks.div_ceil(nth) as f64 + 0.1
+            };
+            let cost = rounds * (work + pack + fetch);
+            if cost < best.0 * 0.999 {
+                best = (cost, strip, chunk);
+            }
+        }
+    }
+    (best.1, best.2)
+}
+
+/// Which way a product is computed.
+#[derive(Clone, Debug)]
+pub(crate) enum Path {
+    /// Nothing to sum or nothing to write.
+    Empty,
+    /// Plain rows of the first operand (of the second, if `swapped`) against a few f32 rows of the other.
+    Dot { swapped: bool, few: usize },
+    /// Packed panels.
+    Packed(Blocks),
+}
+
+/// What decides between direct and packed products.
+pub(crate) fn dot_path(
+    m: usize,
+    n: usize,
+    w_rows_direct: bool,
+    x_rows_direct: bool,
+) -> Option<Path> {
+    if n <= DOT_LIMIT && w_rows_direct && (m > n || !x_rows_direct) {
+        Some(Path::Dot {
+            swapped: false,
+            few: n,
+        })
+    } else if m <= DOT_LIMIT && x_rows_direct {
+        Some(Path::Dot {
+            swapped: true,
+            few: m,
+        })
+    } else {
+        None
+    }
+}
