@@ -100,7 +100,7 @@ impl Type {
     /// Bytes of a row of `ne0` elements; None when `ne0` is no multiple of the block or the product overflows.
     pub const fn row_bytes(self, ne0: usize) -> Option<usize> {
         let bs = self.block_size();
-        if ne0 % bs != 0 {
+        if !ne0.is_multiple_of(bs) {
             return None;
         }
         (ne0 / bs).checked_mul(self.block_bytes())

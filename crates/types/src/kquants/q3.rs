@@ -51,9 +51,9 @@ pub(crate) fn decode_q3_k(src: &[u8], dst: &mut [f32]) {
 /// Codes for the scales as stored; groups whose scale is 0 keep what the search gave.
 #[inline(always)]
 fn requantise(x: &[f32; 256], b: &mut BlockQ3K, q: &mut [u8; 256]) {
-    let (d, sc) = (half(b.d), scales_q3(&b.scales));
-    for g in 0..16 {
-        let dl = d * (sc[g] as i32 - 32) as f32;
+    let d = half(b.d);
+    for (g, sc) in scales_q3(&b.scales).into_iter().enumerate() {
+        let dl = d * (sc as i32 - 32) as f32;
         if dl == 0.0 {
             continue;
         }
