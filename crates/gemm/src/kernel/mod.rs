@@ -3,12 +3,13 @@
 //! Every kernel is written once over [`lanes::Lanes`] and compiled once per instruction set, so that all sets share
 //! one order of summation. Nothing here knows of blocking, threads or tensors.
 
+// Register tiles are indexed by constants in nested loops; iterators over them read worse.
+#![allow(clippy::needless_range_loop)]
+
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
-mod avx512;// Register tiles are indexed by constants in nested loops; iterators over them read worse.
-#![allow(clippy::needless_range_loop)]
-
+mod avx512;
 pub(crate) mod dot;
 pub(crate) mod lanes;
 #[cfg(target_arch = "aarch64")]
