@@ -6,6 +6,9 @@
 //! - Objects are not used from two threads at once unless the header says so.
 //! - NULL and values out of range are answered with an error ([`crate::error`]), never with an abort.
 
+pub mod backend;
+pub mod cpu;
+pub mod device;
 pub mod ext;
 
 use ggml_oxide_abi::*;
@@ -23,6 +26,7 @@ macro_rules! fallback {
 fallback! {
     () => (), bool => false, f32 => 0.0, f64 => 0.0, i8 => 0, i16 => 0, i32 => 0, i64 => 0, u8 => 0, u16 => 0, u32 => 0, u64 => 0,
     usize => 0, ggml_status => GGML_STATUS_FAILED, ggml_type => GGML_TYPE_COUNT,
+    ggml_backend_buffer_usage => GGML_BACKEND_BUFFER_USAGE_ANY, ggml_backend_dev_type => GGML_BACKEND_DEVICE_TYPE_CPU,
 }
 impl<T> Fallback for *mut T {
     fn fallback() -> Self {

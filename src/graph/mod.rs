@@ -1,1 +1,3 @@
 //! graph
+mod access;
+pub use access::*;

@@ -397,6 +397,8 @@ pub struct ggml_backend_feature {
 }
 // SAFETY: the pointers are to static strings.
 unsafe impl Sync for ggml_backend_feature {}
+// SAFETY: as above.
+unsafe impl Send for ggml_backend_feature {}
 
 /// Spreads weights over devices.
 pub type ggml_backend_split_buffer_type_t =

@@ -1,0 +1,76 @@
+//! Backend modules: shared libraries with an entry point `ggml_backend_init` that returns a registry entry.
+
+use super::Reg;
+use crate::error::Error;
+use ggml_oxide_abi::*;
+use libloading::Library;
+use std::ffi::c_int;
+use std::path::{Path, PathBuf};
+
+/// Names of modules that are looked for, in this order. The CPU is built in; a module for it is loaded by its path.
+const NAMES: [&str; 15] = [
+    "blas", "zendnn", "cann", "cuda", "hip", "metal", "rpc", "sycl", "vulkan", "virtgpu", "opencl", "hexagon", "musa",
+    "openvino", "zdnn",
+];
+
+fn fault(path: &Path, why: impl std::fmt::Display) -> Error {
+    Error::new(GGML_EXT_CODE_BACKEND, format!("ggml_backend_load: {}: {why}", path.display()))
+}
+
+/// Loads a module and asks it for its registry entry.
+pub fn open(path: &Path) -> Result<(Reg, Library), Error> {
+    // SAFETY: loading runs the module's initialisers; the caller chose the file.
+    let library = unsafe { Library::new(path) }.map_err(|e| fault(path, e))?;
+    if score(&library) == Some(0) {
+        return Err(fault(path, "the module says that it cannot run on this machine"));
+    }
+    // SAFETY: the name belongs to a function of this type in every backend module.
+    let init = unsafe { library.get::<unsafe extern "C" fn() -> ggml_backend_reg_t>(b"ggml_backend_init\0") }
+        .map_err(|_| fault(path, "no backend module: it has no ggml_backend_init"))?;
+    // SAFETY: as above; the entry lives as long as the module stays loaded.
+    let reg = unsafe { Reg::from_raw(init()) }.ok_or_else(|| fault(path, "ggml_backend_init gave no entry"))?;
+    if reg.api_version() != GGML_BACKEND_API_VERSION {
+        let text = format!("built for interface version {}, this library has {GGML_BACKEND_API_VERSION}", reg.api_version());
+        return Err(fault(path, text));
+    }
+    Ok((reg, library))
+}
+
+/// What the module answers to "how well do you fit this machine": 0 not at all, `None` when it cannot be asked.
+fn score(library: &Library) -> Option<c_int> {
+    // SAFETY: the name belongs to a function of this type in every module that has it.
+    unsafe { library.get::<unsafe extern "C" fn() -> c_int>(b"ggml_backend_score\0").ok().map(|f| f()) }
+}
+
+/// The best module of each known name in `folder`, or in the default folders.
+pub fn find_all(folder: Option<&Path>) -> Vec<PathBuf> {
+    let folders = match folder {
+        Some(folder) => vec![folder.to_owned()],
+        None => {
+            let beside = std::env::current_exe().ok().and_then(|p| p.parent().map(Path::to_owned));
+            beside.into_iter().chain(std::env::current_dir().ok()).collect()
+        }
+    };
+    let mut files: Vec<PathBuf> =
+        folders.iter().filter_map(|f| std::fs::read_dir(f).ok()).flatten().flatten().map(|e| e.path()).collect();
+    files.sort();
+    NAMES.iter().filter_map(|name| best(&files, name)).collect()
+}
+
+/// The variant `libggml-<name>-*.so` with the highest score, else `libggml-<name>.so`.
+fn best(files: &[PathBuf], name: &str) -> Option<PathBuf> {
+    let plain = format!("{}ggml-{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    let variant = format!("{}ggml-{name}-", std::env::consts::DLL_PREFIX);
+    let file_name = |p: &PathBuf| p.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let scored = files
+        .iter()
+        .filter(|p| file_name(p).starts_with(&variant) && file_name(p).ends_with(std::env::consts::DLL_SUFFIX))
+        .filter_map(|p| {
+            // SAFETY: as `open`.
+            let library = unsafe { Library::new(p) }.ok()?;
+            Some((score(&library)?, p))
+        })
+        .filter(|(score, _)| *score > 0)
+        .max_by_key(|(score, _)| *score);
+    scored.map(|(_, p)| p.clone()).or_else(|| files.iter().find(|p| file_name(p) == plain).cloned())
+}

@@ -1,0 +1,317 @@
+//! Placing tensors in buffers, and moving bytes in and out of them.
+//!
+//! Offsets and sizes are bytes of a tensor's storage, strides included: on a view with gaps a range crosses the gaps. A range
+//! that leaves the tensor is refused with an error and nothing is moved.
+
+use super::{Backend, Buffer};
+use crate::error::{self, Error};
+use ggml_oxide_abi::*;
+use ggml_oxide_shape as shape;
+use std::ffi::c_void;
+
+/// Rows of bytes at equal distances; `n` = 1 is a plain range.
+#[derive(Clone, Copy)]
+pub struct Rows {
+    /// Bytes before the first row in the tensor.
+    pub offset: usize,
+    /// Bytes of a row.
+    pub size: usize,
+    /// Rows.
+    pub n: usize,
+    /// Bytes between rows in the tensor.
+    pub stride_tensor: usize,
+    /// Bytes between rows in the caller's memory.
+    pub stride_data: usize,
+}
+
+impl Rows {
+    /// `size` bytes at `offset`.
+    pub fn range(offset: usize, size: usize) -> Self {
+        Rows { offset, size, n: 1, stride_tensor: size, stride_data: size }
+    }
+    fn end(&self) -> Option<usize> {
+        let last = self.n.checked_sub(1)?.checked_mul(self.stride_tensor)?;
+        last.checked_add(self.offset)?.checked_add(self.size)
+    }
+    fn is_empty(&self) -> bool {
+        self.size == 0 || self.n == 0
+    }
+}
+
+/// The buffer that holds `t`: its own, or for a view that of its storage.
+pub fn buffer_of(t: &ggml_tensor) -> Option<Buffer> {
+    // SAFETY: a view's storage outlives it; a tensor's buffer outlives the tensor's use.
+    unsafe { Buffer::from_raw(t.view_src.as_ref().map_or(t.buffer, |storage| storage.buffer)) }
+}
+
+fn ready(call: &str, t: &ggml_tensor, rows: &Rows) -> Result<Buffer, Error> {
+    let name = shape::name(t);
+    let fault = |text: String| Err(Error::new(GGML_EXT_CODE_NOT_ALLOCATED, text));
+    let Some(buffer) = buffer_of(t) else { return fault(format!("{call}: tensor '{name}' is in no buffer")) };
+    if t.data.is_null() {
+        return fault(format!("{call}: tensor '{name}' has no data"));
+    }
+    let size = shape::nbytes(t);
+    match rows.end() {
+        Some(end) if end <= size => Ok(buffer),
+        _ => Err(Error::argument(format!(
+            "{call}: {} rows of {} bytes at offset {} leave tensor '{name}' of {size} bytes",
+            rows.n, rows.size, rows.offset
+        ))),
+    }
+}
+
+/// Calls `each(offset in the tensor, offset in the data)` for every row.
+fn for_each_row(rows: &Rows, mut each: impl FnMut(usize, usize)) {
+    for i in 0..rows.n {
+        each(rows.offset + i * rows.stride_tensor, i * rows.stride_data);
+    }
+}
+
+/// Writes into `t`.
+///
+/// # Safety
+/// `data` has the rows that `rows` describes.
+pub unsafe fn set(call: &str, t: *mut ggml_tensor, data: *const c_void, rows: Rows) {
+    if rows.is_empty() {
+        return;
+    }
+    // SAFETY: the caller hands over NULL or a live tensor.
+    let Some(tensor) = (unsafe { t.as_ref() }) else { return null(call) };
+    if data.is_null() {
+        return null(call);
+    }
+    let buffer = match ready(call, tensor, &rows) {
+        Ok(buffer) => buffer,
+        Err(e) => return error::report_at(&e, t),
+    };
+    let iface = buffer.iface();
+    match (iface.set_tensor_2d, iface.set_tensor) {
+        // SAFETY: the range lies in the tensor, the data is as the caller promises.
+        (Some(f), _) if rows.n > 1 => unsafe {
+            f(buffer.as_raw(), t, data, rows.offset, rows.size, rows.n, rows.stride_tensor, rows.stride_data)
+        },
+        (_, Some(f)) => for_each_row(&rows, |in_tensor, in_data| {
+            // SAFETY: as above, row by row.
+            unsafe { f(buffer.as_raw(), t, data.byte_add(in_data), in_tensor, rows.size) }
+        }),
+        _ => unsupported(call, tensor),
+    }
+}
+
+/// Reads from `t`.
+///
+/// # Safety
+/// `data` has room for the rows that `rows` describes.
+pub unsafe fn get(call: &str, t: *const ggml_tensor, data: *mut c_void, rows: Rows) {
+    if rows.is_empty() {
+        return;
+    }
+    // SAFETY: the caller hands over NULL or a live tensor.
+    let Some(tensor) = (unsafe { t.as_ref() }) else { return null(call) };
+    if data.is_null() {
+        return null(call);
+    }
+    let buffer = match ready(call, tensor, &rows) {
+        Ok(buffer) => buffer,
+        Err(e) => return error::report_at(&e, t),
+    };
+    let iface = buffer.iface();
+    match (iface.get_tensor_2d, iface.get_tensor) {
+        // SAFETY: the range lies in the tensor, the memory is as the caller promises.
+        (Some(f), _) if rows.n > 1 => unsafe {
+            f(buffer.as_raw(), t, data, rows.offset, rows.size, rows.n, rows.stride_tensor, rows.stride_data)
+        },
+        (_, Some(f)) => for_each_row(&rows, |in_tensor, in_data| {
+            // SAFETY: as above, row by row.
+            unsafe { f(buffer.as_raw(), t, data.byte_add(in_data), in_tensor, rows.size) }
+        }),
+        _ => unsupported(call, tensor),
+    }
+}
+
+/// As [`set`], in the order of `backend`'s stream where it has asynchronous writes.
+///
+/// # Safety
+/// As [`set`]; `data` stays until the backend was synchronised.
+pub unsafe fn set_async(call: &str, backend: Backend, t: *mut ggml_tensor, data: *const c_void, rows: Rows) {
+    let iface = backend.iface();
+    // SAFETY: as `set`.
+    unsafe {
+        match (iface.set_tensor_2d_async, iface.set_tensor_async) {
+            (None, None) => set(call, t, data, rows),
+            _ if rows.is_empty() => {}
+            _ if t.is_null() || data.is_null() => null(call),
+            (two, one) => match ready(call, &*t, &rows) {
+                Err(e) => error::report_at(&e, t),
+                Ok(_) => match (two, one) {
+                    (Some(f), _) if rows.n > 1 => {
+                        f(backend.as_raw(), t, data, rows.offset, rows.size, rows.n, rows.stride_tensor, rows.stride_data)
+                    }
+                    (_, Some(f)) => for_each_row(&rows, |in_tensor, in_data| {
+                        f(backend.as_raw(), t, data.byte_add(in_data), in_tensor, rows.size)
+                    }),
+                    _ => set(call, t, data, rows),
+                },
+            },
+        }
+    }
+}
+
+/// As [`get`], in the order of `backend`'s stream where it has asynchronous reads.
+///
+/// # Safety
+/// As [`get`]; `data` stays until the backend was synchronised.
+pub unsafe fn get_async(call: &str, backend: Backend, t: *const ggml_tensor, data: *mut c_void, rows: Rows) {
+    let iface = backend.iface();
+    // SAFETY: as `get`.
+    unsafe {
+        match (iface.get_tensor_2d_async, iface.get_tensor_async) {
+            (None, None) => get(call, t, data, rows),
+            _ if rows.is_empty() => {}
+            _ if t.is_null() || data.is_null() => null(call),
+            (two, one) => match ready(call, &*t, &rows) {
+                Err(e) => error::report_at(&e, t),
+                Ok(_) => match (two, one) {
+                    (Some(f), _) if rows.n > 1 => {
+                        f(backend.as_raw(), t, data, rows.offset, rows.size, rows.n, rows.stride_tensor, rows.stride_data)
+                    }
+                    (_, Some(f)) => for_each_row(&rows, |in_tensor, in_data| {
+                        f(backend.as_raw(), t, data.byte_add(in_data), in_tensor, rows.size)
+                    }),
+                    _ => get(call, t, data, rows),
+                },
+            },
+        }
+    }
+}
+
+/// Sets bytes of `t`.
+pub fn memset(call: &str, t: *mut ggml_tensor, value: u8, offset: usize, size: usize) {
+    if size == 0 {
+        return;
+    }
+    // SAFETY: the caller hands over NULL or a live tensor.
+    let Some(tensor) = (unsafe { t.as_ref() }) else { return null(call) };
+    match ready(call, tensor, &Rows::range(offset, size)) {
+        Err(e) => error::report_at(&e, t),
+        Ok(buffer) => match buffer.iface().memset_tensor {
+            // SAFETY: the range lies in the tensor.
+            Some(f) => unsafe { f(buffer.as_raw(), t, value, offset, size) },
+            None => unsupported(call, tensor),
+        },
+    }
+}
+
+/// Copies all bytes of `src` to `dst`, whose layout is the same, wherever they are. False, reported, when that cannot be done.
+pub fn copy(call: &str, src: *const ggml_tensor, dst: *mut ggml_tensor) -> bool {
+    if std::ptr::eq(src, dst) {
+        return true;
+    }
+    // SAFETY: the caller hands over NULL or live tensors.
+    let (Some(from), Some(to)) = (unsafe { src.as_ref() }, unsafe { dst.as_ref() }) else {
+        null(call);
+        return false;
+    };
+    if from.r#type != to.r#type || from.ne != to.ne || from.nb != to.nb {
+        error::report_at(
+            &Error::shape(format!("{call}: '{}' and '{}' must have the same layout", shape::name(from), shape::name(to))),
+            dst,
+        );
+        return false;
+    }
+    let rows = Rows::range(0, shape::nbytes(from));
+    if rows.is_empty() {
+        return true;
+    }
+    let (src_buffer, dst_buffer) = match (ready(call, from, &rows), ready(call, to, &rows)) {
+        (Ok(a), Ok(b)) => (a, b),
+        (Err(e), _) | (_, Err(e)) => {
+            error::report_at(&e, dst);
+            return false;
+        }
+    };
+    // SAFETY: both ranges lie in live tensors of the same size; host data is addressable.
+    unsafe {
+        if src_buffer.is_host() {
+            set(call, dst, from.data, rows);
+        } else if dst_buffer.is_host() {
+            get(call, src, to.data, rows);
+        } else if !dst_buffer.iface().cpy_tensor.is_some_and(|f| f(dst_buffer.as_raw(), src, dst)) {
+            let mut bytes = Vec::<u8>::new();
+            if bytes.try_reserve_exact(rows.size).is_err() {
+                error::report_at(&Error::memory(format!("{call}: no memory for {} bytes in transit", rows.size)), dst);
+                return false;
+            }
+            bytes.resize(rows.size, 0);
+            get(call, src, bytes.as_mut_ptr().cast(), rows);
+            set(call, dst, bytes.as_ptr().cast(), rows);
+        }
+    }
+    true
+}
+
+/// Places `t`, which has no storage yet, at `addr` in `buffer`.
+pub fn place(buffer: Buffer, t: *mut ggml_tensor, addr: *mut c_void) -> ggml_status {
+    const CALL: &str = "ggml_backend_tensor_alloc";
+    // SAFETY: the caller hands over NULL or a live tensor.
+    let Some(tensor) = (unsafe { t.as_mut() }) else {
+        null(CALL);
+        return GGML_STATUS_FAILED;
+    };
+    let fail = |e: Error| {
+        error::report_at(&e, t);
+        GGML_STATUS_FAILED
+    };
+    let name = shape::name(tensor);
+    if !tensor.buffer.is_null() || !tensor.data.is_null() || !tensor.view_src.is_null() {
+        return fail(Error::argument(format!("{CALL}: tensor '{name}' has storage already")));
+    }
+    let need = buffer.buft().map_or(0, |b| b.alloc_size(tensor));
+    let offset = (addr as usize).checked_sub(buffer.base() as usize);
+    if !offset.and_then(|o| o.checked_add(need)).is_some_and(|end| end <= buffer.size()) {
+        return fail(Error::argument(format!(
+            "{CALL}: tensor '{name}' of {need} bytes at {addr:p} leaves its buffer of {} bytes",
+            buffer.size()
+        )));
+    }
+    tensor.buffer = buffer.as_raw();
+    tensor.data = addr;
+    buffer.init_tensor(t)
+}
+
+/// Gives a view the storage of what it views.
+pub fn place_view(t: *mut ggml_tensor) -> ggml_status {
+    const CALL: &str = "ggml_backend_view_init";
+    // SAFETY: the caller hands over NULL or a live tensor, whose storage is live.
+    let Some(tensor) = (unsafe { t.as_mut() }) else {
+        null(CALL);
+        return GGML_STATUS_FAILED;
+    };
+    // SAFETY: as above.
+    let Some(storage) = (unsafe { tensor.view_src.as_ref() }) else {
+        error::report_at(&Error::argument(format!("{CALL}: tensor '{}' is no view", shape::name(tensor))), t);
+        return GGML_STATUS_FAILED;
+    };
+    // SAFETY: a tensor's buffer is live while the tensor is used.
+    let buffer = unsafe { Buffer::from_raw(storage.buffer) };
+    let (Some(buffer), false) = (buffer, storage.data.is_null()) else {
+        let text = format!("{CALL}: '{}' views '{}', which is in no buffer", shape::name(tensor), shape::name(storage));
+        error::report_at(&Error::new(GGML_EXT_CODE_NOT_ALLOCATED, text), t);
+        return GGML_STATUS_FAILED;
+    };
+    tensor.buffer = storage.buffer;
+    tensor.data = storage.data.wrapping_byte_add(tensor.view_offs);
+    buffer.init_tensor(t)
+}
+
+fn null(call: &str) {
+    error::fail(GGML_EXT_CODE_NULL_ARGUMENT, format!("{call}: tensor and data must not be NULL"));
+}
+
+fn unsupported(call: &str, t: &ggml_tensor) {
+    error::report_at(
+        &Error::new(GGML_EXT_CODE_BACKEND, format!("{call}: the buffer of tensor '{}' offers no such access", shape::name(t))),
+        t,
+    );
+}
