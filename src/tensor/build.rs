@@ -117,7 +117,8 @@ unsafe fn materialise(
         t.nb = nb;
         t.op = spec.op;
         t.op_params = spec.params;
-        t.src = *src;
+        let kept = spec.n_src.min(GGML_MAX_SRC);
+        t.src[..kept].copy_from_slice(&src[..kept]);
         if let Some(i) = spec.self_src {
             t.src[i] = tensor;
         }

@@ -6,14 +6,27 @@
 //! - `build`: the one function that gives a [`NodeSpec`] memory in a context.
 //! - `poison`: stand-ins for what could not be built.
 
+pub mod attention;
 mod build;
+pub mod compose;
 mod context;
-mod new;
+pub mod conv;
+pub mod copy;
+pub mod elementwise;
+pub mod image;
+pub mod matmul;
+pub mod misc;
+pub mod new;
+pub mod norm;
 pub mod poison;
+pub mod pool;
+pub mod reduce;
+pub mod rope;
 mod spec;
+pub mod view;
 
 pub use build::{context, node, place, screen, set_name, set_name_c};
 pub use context::{blank, Context, TENSOR_OVERHEAD};
-pub use new::{new_tensor, view_of};
+pub use new::new_tensor;
 pub use poison::{is_poisoned, POISONED};
-pub use spec::{dims, show, Naming, NodeSpec, Place, N_PARAMS};
+pub use spec::{dims, divides, product, repeats, show, Naming, NodeSpec, Place, N_PARAMS};

@@ -61,12 +61,14 @@ pub struct NodeSpec {
     pub naming: Naming,
     /// The slot of `src` that holds the node itself.
     pub self_src: Option<usize>,
+    /// How many of the sources the node keeps: a rule may look at more than that.
+    pub n_src: usize,
 }
 
 impl NodeSpec {
     /// A contiguous node with memory of its own and no name.
     pub fn new(op: ggml_op, ty: ggml_type, ne: [i64; GGML_MAX_DIMS]) -> Self {
-        NodeSpec { ty, ne, nb: None, op, params: [0; N_PARAMS], place: Place::Own, naming: Naming::Blank, self_src: None }
+        NodeSpec { ty, ne, nb: None, op, params: [0; N_PARAMS], place: Place::Own, naming: Naming::Blank, self_src: None, n_src: GGML_MAX_SRC }
     }
 
     /// A contiguous node of the format and shape of `a`.
@@ -117,6 +119,12 @@ impl NodeSpec {
     /// Sets how it is named.
     pub fn named(mut self, of: usize, word: &'static str) -> Self {
         self.naming = Naming::After { of, word };
+        self
+    }
+
+    /// Keeps the first `n` sources only.
+    pub fn keeping(mut self, n: usize) -> Self {
+        self.n_src = n;
         self
     }
 
@@ -177,6 +185,27 @@ pub fn dims(ne: &[i64; GGML_MAX_DIMS]) -> String {
 pub fn show(role: &str, t: &ggml_tensor) -> String {
     let ty = ggml_oxide_types::Type::from_id(t.r#type.0).map_or("?", |f| f.name());
     format!("{role} '{}' {ty}{}", shape::name(t), dims(&t.ne))
+}
+
+/// Whether `large` is a whole multiple of `small`; of nothing, only nothing is.
+pub fn divides(small: i64, large: i64) -> bool {
+    match small {
+        0 => large == 0,
+        _ => large.checked_rem(small).unwrap_or(0) == 0,
+    }
+}
+
+/// Whether `small` repeated along each dimension gives the shape `large`.
+pub fn repeats(small: &ggml_tensor, large: &[i64; GGML_MAX_DIMS]) -> bool {
+    if shape::is_empty(small) {
+        return large.contains(&0);
+    }
+    (0..GGML_MAX_DIMS).all(|i| divides(small.ne[i], large[i]))
+}
+
+/// A product of dimensions; saturates, so that a shape made with it is refused and not wrapped.
+pub fn product(factors: &[i64]) -> i64 {
+    factors.iter().fold(1, |acc, &n| acc.saturating_mul(n))
 }
 
 /// Returns an error of the rule's unless the condition holds. A rule whose operands cannot be compared is broken.
