@@ -189,8 +189,14 @@ pub(crate) fn portable(ty: Type) -> Kernels {
 }
 
 /// The kernels of a format at an instruction set level not above the machine's.
-pub(crate) fn at_level(ty: Type, _level: Level) -> Kernels {
-    portable(ty)
+pub(crate) fn at_level(ty: Type, level: Level) -> Kernels {
+    let base = portable(ty);
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if level >= Level::Avx2 {
+        return crate::x86::upgrade(ty, level, base);
+    }
+    let _ = level;
+    base
 }
 
 /// The kernels of a format for this machine.

@@ -10,7 +10,7 @@
 //! that depends on the instruction set, not on which rows are computed together.
 //!
 //! Below this crate is nothing but std. Files: `ty`, `block`, `error` (facts); `float`, `q4`, `q5`, `q8`, `kquants`
-//! (portable codecs, the definition of every result) over `search` and `clean`; `x86_*` (the same results faster);
+//! (portable codecs, the definition of every result) over `search` and `clean`; `x86` (the same results faster);
 //! `kernels` (the choice).
 
 pub mod block;
@@ -24,6 +24,8 @@ mod q5;
 mod q8;
 mod search;
 mod ty;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod x86;
 
 pub use error::Error;
 pub use kernels::{

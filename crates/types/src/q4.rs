@@ -104,6 +104,7 @@ pub(crate) fn encode_q4_1(src: &[f32], dst: &mut [u8]) {
 }
 
 /// One row with an importance weight for each element.
+#[inline(always)]
 pub(crate) fn encode_q4_0_weighted(src: &[f32], dst: &mut [u8], imatrix: &[f32]) {
     let (src, imatrix) = (src.as_chunks::<32>().0, imatrix.as_chunks::<32>().0);
     let sigma2 = crate::search::mean_square(src);
@@ -120,6 +121,7 @@ pub(crate) fn encode_q4_0_weighted(src: &[f32], dst: &mut [u8], imatrix: &[f32])
 }
 
 /// One row with an importance weight for each element.
+#[inline(always)]
 pub(crate) fn encode_q4_1_weighted(src: &[f32], dst: &mut [u8], imatrix: &[f32]) {
     let (src, imatrix) = (src.as_chunks::<32>().0, imatrix.as_chunks::<32>().0);
     let sigma2 = crate::search::mean_square(src);

@@ -86,6 +86,7 @@ pub(crate) fn encode_q5_1(src: &[f32], dst: &mut [u8]) {
 }
 
 /// One row with an importance weight for each element.
+#[inline(always)]
 pub(crate) fn encode_q5_0_weighted(src: &[f32], dst: &mut [u8], imatrix: &[f32]) {
     let (src, imatrix) = (src.as_chunks::<32>().0, imatrix.as_chunks::<32>().0);
     let sigma2 = crate::search::mean_square(src);
@@ -103,6 +104,7 @@ pub(crate) fn encode_q5_0_weighted(src: &[f32], dst: &mut [u8], imatrix: &[f32])
 }
 
 /// One row with an importance weight for each element.
+#[inline(always)]
 pub(crate) fn encode_q5_1_weighted(src: &[f32], dst: &mut [u8], imatrix: &[f32]) {
     let (src, imatrix) = (src.as_chunks::<32>().0, imatrix.as_chunks::<32>().0);
     let sigma2 = crate::search::mean_square(src);

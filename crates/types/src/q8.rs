@@ -50,7 +50,7 @@ pub(crate) fn encode_q8_1(src: &[f32], dst: &mut [u8]) {
 }
 
 /// Below this magnitude 127/max leaves the f32 range; such a block is stored as zero.
-const Q8K_TINY: f32 = 1e-36;
+pub(crate) const Q8K_TINY: f32 = 1e-36;
 
 pub(crate) fn encode_q8_k(src: &[f32], dst: &mut [u8]) {
     for (x, b) in src

@@ -1,0 +1,187 @@
+//! Block formats to f32: the portable results, bit for bit (products and sums are rounded one by one, not fused).
+
+use std::arch::x86_64::*;
+
+use super::isa::{half_at, load32};
+use super::unpack::{fives, nibbles, Super, Q2K, Q3K, Q4K, Q5K, Q6K};
+use crate::kernels::Decode;
+use crate::Type;
+
+/// Stores 32 signed codes times d, plus m when `MIN`.
+#[inline(always)]
+unsafe fn store32<const MIN: bool>(q: __m256i, d: f32, m: f32, y: *mut f32) {
+    // SAFETY: AVX2 in the wrapper; the caller has 32 writable floats at y.
+    unsafe {
+        let (d, m) = (_mm256_set1_ps(d), _mm256_set1_ps(m));
+        let (lo, hi) = (_mm256_castsi256_si128(q), _mm256_extracti128_si256(q, 1));
+        let quads = [lo, _mm_srli_si128(lo, 8), hi, _mm_srli_si128(hi, 8)];
+        for (i, &v) in quads.iter().enumerate() {
+            let f = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(v)), d);
+            let f = if MIN { _mm256_add_ps(f, m) } else { f };
+            _mm256_storeu_ps(y.add(8 * i), f);
+        }
+    }
+}
+
+/// Whole blocks of 32 in both slices: `$codes` gives signed codes, `$min` the place of the minimum if there is one.
+macro_rules! blocks32 {
+    ($($name:ident($bytes:literal, min: $min:literal, |$b:ident| $codes:expr);)*) => {
+        $(
+            fn $name(src: &[u8], dst: &mut [f32]) {
+                #[target_feature(enable = "avx2,fma,f16c")]
+                fn inner(src: &[u8], dst: &mut [f32]) {
+                    for (b, y) in src.as_chunks::<$bytes>().0.iter().zip(dst.as_chunks_mut::<32>().0) {
+                        // SAFETY: b is a whole block, y 32 floats; the features are enabled here.
+                        unsafe {
+                            let $b = b.as_ptr();
+                            let m = if $min { half_at($b.add(2)) } else { 0.0 };
+                            store32::<$min>($codes, half_at($b), m, y.as_mut_ptr());
+                        }
+                    }
+                }
+                // SAFETY: `pick` hands this function out on machines with these features only.
+                unsafe { inner(src, dst) }
+            }
+        )*
+    };
+}
+
+blocks32! {
+    q4_0(18, min: false, |b| _mm256_sub_epi8(nibbles(b.add(2)), _mm256_set1_epi8(8)));
+    q4_1(20, min: true, |b| nibbles(b.add(4)));
+    q5_0(22, min: false, |b| _mm256_sub_epi8(fives(b.add(2), b.add(6)), _mm256_set1_epi8(16)));
+    q5_1(24, min: true, |b| fives(b.add(4), b.add(8)));
+    q8_0(34, min: false, |b| load32(b.add(2)));
+    q8_1(36, min: false, |b| load32(b.add(4)));
+}
+
+/// One super-block.
+#[inline(always)]
+unsafe fn block256<S: Super>(b: *const u8, y: *mut f32) {
+    // SAFETY: AVX2 and F16C in the wrapper; the caller has a whole block at b and 256 writable floats at y.
+    unsafe {
+        let (d, dmin) = S::d(b);
+        // Products of f32 with small integers: the order of the factors does not show.
+        let mut dl = [0.0f32; 16];
+        let mut ml = [0.0f32; 16];
+        scaled(S::scales(b), d, &mut dl);
+        if !S::SYMMETRIC {
+            let m = S::mins(b);
+            let dmin = _mm256_set1_ps(dmin);
+            let lo = _mm256_cvtepi16_epi32(_mm256_castsi256_si128(m));
+            let hi = _mm256_cvtepi16_epi32(_mm256_extracti128_si256(m, 1));
+            _mm256_storeu_ps(ml.as_mut_ptr(), _mm256_mul_ps(_mm256_cvtepi32_ps(lo), dmin));
+            _mm256_storeu_ps(
+                ml.as_mut_ptr().add(8),
+                _mm256_mul_ps(_mm256_cvtepi32_ps(hi), dmin),
+            );
+        }
+        for j in 0..8 {
+            let q = _mm256_sub_epi8(S::codes(b, j), _mm256_set1_epi8(S::OFFSET));
+            let (lo, hi) = (_mm256_castsi256_si128(q), _mm256_extracti128_si256(q, 1));
+            let quads = [lo, _mm_srli_si128(lo, 8), hi, _mm_srli_si128(hi, 8)];
+            for (i, &v) in quads.iter().enumerate() {
+                let g = 2 * j + i / 2;
+                // `scales` has even groups first.
+                let d = _mm256_set1_ps(dl[g / 2 + 8 * (g % 2)]);
+                let f = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(v)), d);
+                let f = if S::SYMMETRIC {
+                    f
+                } else {
+                    _mm256_sub_ps(f, _mm256_set1_ps(ml[g]))
+                };
+                _mm256_storeu_ps(y.add(32 * j + 8 * i), f);
+            }
+        }
+    }
+}
+
+/// d times 16 integers.
+#[inline(always)]
+unsafe fn scaled(v: __m256i, d: f32, out: &mut [f32; 16]) {
+    // SAFETY: AVX2 in the wrapper.
+    unsafe {
+        let d = _mm256_set1_ps(d);
+        let lo = _mm256_cvtepi16_epi32(_mm256_castsi256_si128(v));
+        let hi = _mm256_cvtepi16_epi32(_mm256_extracti128_si256(v, 1));
+        _mm256_storeu_ps(out.as_mut_ptr(), _mm256_mul_ps(_mm256_cvtepi32_ps(lo), d));
+        _mm256_storeu_ps(
+            out.as_mut_ptr().add(8),
+            _mm256_mul_ps(_mm256_cvtepi32_ps(hi), d),
+        );
+    }
+}
+
+macro_rules! blocks256 {
+    ($($name:ident: $super:ident;)*) => {
+        $(
+            fn $name(src: &[u8], dst: &mut [f32]) {
+                #[target_feature(enable = "avx2,fma,f16c")]
+                fn inner(src: &[u8], dst: &mut [f32]) {
+                    for (b, y) in src.chunks_exact($super::BYTES).zip(dst.as_chunks_mut::<256>().0) {
+                        // SAFETY: b is a whole block, y 256 floats; the features are enabled here.
+                        unsafe { block256::<$super>(b.as_ptr(), y.as_mut_ptr()) };
+                    }
+                }
+                // SAFETY: `pick` hands this function out on machines with these features only.
+                unsafe { inner(src, dst) }
+            }
+        )*
+    };
+}
+
+blocks256! {
+    q2_k: Q2K;
+    q3_k: Q3K;
+    q4_k: Q4K;
+    q5_k: Q5K;
+    q6_k: Q6K;
+}
+
+fn q8_k(src: &[u8], dst: &mut [f32]) {
+    #[target_feature(enable = "avx2,fma,f16c")]
+    fn inner(src: &[u8], dst: &mut [f32]) {
+        for (b, y) in src
+            .as_chunks::<292>()
+            .0
+            .iter()
+            .zip(dst.as_chunks_mut::<256>().0)
+        {
+            // SAFETY: b is a whole block, y 256 floats; the features are enabled here.
+            unsafe {
+                let p = b.as_ptr();
+                let d = p.cast::<f32>().read_unaligned();
+                for j in 0..8 {
+                    store32::<false>(
+                        load32(p.add(4 + 32 * j)),
+                        d,
+                        0.0,
+                        y.as_mut_ptr().add(32 * j),
+                    );
+                }
+            }
+        }
+    }
+    // SAFETY: `pick` hands this function out on machines with these features only.
+    unsafe { inner(src, dst) }
+}
+
+/// The decoder of a block format; the machine has AVX2, FMA and F16C.
+pub(super) fn pick(ty: Type) -> Option<Decode> {
+    let f: Decode = match ty {
+        Type::Q4_0 => q4_0,
+        Type::Q4_1 => q4_1,
+        Type::Q5_0 => q5_0,
+        Type::Q5_1 => q5_1,
+        Type::Q8_0 => q8_0,
+        Type::Q8_1 => q8_1,
+        Type::Q2_K => q2_k,
+        Type::Q3_K => q3_k,
+        Type::Q4_K => q4_k,
+        Type::Q5_K => q5_k,
+        Type::Q6_K => q6_k,
+        Type::Q8_K => q8_k,
+        _ => return None,
+    };
+    Some(f)
+}

@@ -1,0 +1,342 @@
+//! The codes of each format as vectors of 32 unsigned bytes, in element order, and the scales of the K-quants.
+
+use std::arch::x86_64::*;
+
+use super::isa::{load16, load32};
+
+/// Nibbles of 16 bytes: low ones first.
+///
+/// # Safety
+/// AVX2; 16 readable bytes at `p`.
+#[inline(always)]
+pub(crate) unsafe fn nibbles(p: *const u8) -> __m256i {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let v = load16(p);
+        let both = _mm256_inserti128_si256(_mm256_castsi128_si256(v), _mm_srli_epi16(v, 4), 1);
+        _mm256_and_si256(both, _mm256_set1_epi8(15))
+    }
+}
+
+/// Bit j of the word at `p` as 16 in byte j, 0 where the bit is clear.
+///
+/// # Safety
+/// AVX2; four readable bytes at `p`.
+#[inline(always)]
+unsafe fn spread_bits(p: *const u8) -> __m256i {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let word = _mm256_set1_epi32(p.cast::<i32>().read_unaligned());
+        let pick = _mm256_setr_epi64x(
+            0,
+            0x0101_0101_0101_0101,
+            0x0202_0202_0202_0202,
+            0x0303_0303_0303_0303,
+        );
+        let bit = _mm256_set1_epi64x(0x8040_2010_0804_0201_u64 as i64);
+        let on = _mm256_cmpeq_epi8(_mm256_and_si256(_mm256_shuffle_epi8(word, pick), bit), bit);
+        _mm256_and_si256(on, _mm256_set1_epi8(16))
+    }
+}
+
+/// Five-bit codes from their high bits at `qh` and nibbles at `qs`.
+///
+/// # Safety
+/// AVX2; 4 and 16 readable bytes.
+#[inline(always)]
+pub(crate) unsafe fn fives(qh: *const u8, qs: *const u8) -> __m256i {
+    // SAFETY: the caller's contract.
+    unsafe { _mm256_or_si256(nibbles(qs), spread_bits(qh)) }
+}
+
+/// A K-quant format: 256 codes in 8 vectors, and what its scales multiply.
+///
+/// # Safety
+/// Methods need AVX2 and F16C, and `b` must point to a whole block.
+pub(crate) trait Super {
+    const BYTES: usize;
+    /// Whether the minima are a constant times the scales, so that one integer sum holds both.
+    const SYMMETRIC: bool;
+    /// What the codes are offset by; 0 where the format has minima.
+    const OFFSET: i8;
+    /// Codes of elements 32 j .. 32 j + 32.
+    unsafe fn codes(b: *const u8, j: usize) -> __m256i;
+    /// Scales as i16: the low half holds those of the groups 0, 2, .. 14 of 16 elements, the high half the odd ones.
+    unsafe fn scales(b: *const u8) -> __m256i;
+    /// Minima of the 16 groups of 16 as i16, in order: what each code sum of y is multiplied by and subtracted.
+    unsafe fn mins(b: *const u8) -> __m256i;
+    /// d, and dmin where there is one.
+    unsafe fn d(b: *const u8) -> (f32, f32);
+}
+
+/// The scale of group pair j in every lane: even group in the low half, odd in the high half.
+///
+/// # Safety
+/// AVX2; j < 8.
+#[inline(always)]
+pub(crate) unsafe fn scale_pair(scales: __m256i, j: usize) -> __m256i {
+    let k = 2 * j as i16;
+    // SAFETY: the caller's contract.
+    unsafe { _mm256_shuffle_epi8(scales, _mm256_set1_epi16(((k + 1) << 8) | k)) }
+}
+
+/// Even and odd bytes of 16, as i16 in the two halves.
+#[inline(always)]
+unsafe fn even_odd(even: __m128i, odd: __m128i) -> __m256i {
+    // SAFETY: AVX2 by the contract of Super.
+    unsafe { _mm256_inserti128_si256(_mm256_castsi128_si256(even), odd, 1) }
+}
+
+pub(crate) struct Q2K;
+pub(crate) struct Q3K;
+pub(crate) struct Q4K;
+pub(crate) struct Q5K;
+pub(crate) struct Q6K;
+
+/// Two-bit codes in bits 2 (j % 4) of 32 bytes of half j / 4.
+#[inline(always)]
+unsafe fn twos(qs: *const u8, j: usize) -> __m256i {
+    // SAFETY: 64 readable bytes at qs and AVX2, by the contract of Super.
+    unsafe {
+        let v = load32(qs.add(32 * (j / 4)));
+        let v = _mm256_srl_epi16(v, _mm_cvtsi32_si128(2 * (j % 4) as i32));
+        _mm256_and_si256(v, _mm256_set1_epi8(3))
+    }
+}
+
+/// `bit` in each byte whose bit j is set in the 32 bytes at `p`.
+#[inline(always)]
+unsafe fn plane(p: *const u8, j: usize, bit: i8) -> __m256i {
+    // SAFETY: 32 readable bytes at p and AVX2, by the contract of Super.
+    unsafe {
+        let m = _mm256_set1_epi8((1u8 << j) as i8);
+        let on = _mm256_cmpeq_epi8(_mm256_and_si256(load32(p), m), m);
+        _mm256_and_si256(on, _mm256_set1_epi8(bit))
+    }
+}
+
+// In the implementations below, offsets are the field offsets of the layouts in `block`.
+
+impl Super for Q2K {
+    const BYTES: usize = 84;
+    const SYMMETRIC: bool = false;
+    const OFFSET: i8 = 0;
+    #[inline(always)]
+    unsafe fn codes(b: *const u8, j: usize) -> __m256i {
+        // SAFETY: a whole block by the trait's contract.
+        unsafe { twos(b.add(16), j) }
+    }
+    #[inline(always)]
+    unsafe fn scales(b: *const u8) -> __m256i {
+        // SAFETY: a whole block by the trait's contract.
+        unsafe {
+            let v = _mm_and_si128(load16(b), _mm_set1_epi8(15));
+            even_odd(_mm_and_si128(v, _mm_set1_epi16(255)), _mm_srli_epi16(v, 8))
+        }
+    }
+    #[inline(always)]
+    unsafe fn mins(b: *const u8) -> __m256i {
+        // SAFETY: a whole block by the trait's contract.
+        unsafe {
+            _mm256_cvtepu8_epi16(_mm_and_si128(
+                _mm_srli_epi16(load16(b), 4),
+                _mm_set1_epi8(15),
+            ))
+        }
+    }
+    #[inline(always)]
+    unsafe fn d(b: *const u8) -> (f32, f32) {
+        // SAFETY: a whole block by the trait's contract.
+        unsafe {
+            (
+                super::isa::half_at(b.add(80)),
+                super::isa::half_at(b.add(82)),
+            )
+        }
+    }
+}
+
+/// The 16 scales of q3_K less 32, as signed bytes.
+#[inline(always)]
+unsafe fn q3_scales(b: *const u8) -> __m128i {
+    // SAFETY: a whole block by the contract of Super.
+    unsafe {
+        let p = b.add(96);
+        let low = p.cast::<u64>().read_unaligned();
+        let high = p.add(8).cast::<u32>().read_unaligned() as u64;
+        let nib = 0x0f0f_0f0f_0f0f_0f0f_u64;
+        let two = 0x0303_0303_u64;
+        let first = (high & two) | (((high >> 2) & two) << 32);
+        let second = ((high >> 4) & two) | (((high >> 6) & two) << 32);
+        let s0 = (low & nib) | (first << 4);
+        let s1 = ((low >> 4) & nib) | (second << 4);
+        _mm_sub_epi8(_mm_set_epi64x(s1 as i64, s0 as i64), _mm_set1_epi8(32))
+    }
+}
+
+impl Super for Q3K {
+    const BYTES: usize = 110;
+    const SYMMETRIC: bool = true;
+    const OFFSET: i8 = 4;
+    #[inline(always)]
+    unsafe fn codes(b: *const u8, j: usize) -> __m256i {
+        // SAFETY: a whole block by the trait's contract.
+        unsafe { _mm256_or_si256(twos(b.add(32), j), plane(b, j, 4)) }
+    }
+    #[inline(always)]
+    unsafe fn scales(b: *const u8) -> __m256i {
+        // SAFETY: a whole block by the trait's contract.
+        unsafe {
+            let s = q3_scales(b);
+            even_odd(
+                _mm_srai_epi16(_mm_slli_epi16(s, 8), 8),
+                _mm_srai_epi16(s, 8),
+            )
+        }
+    }
+    #[inline(always)]
+    unsafe fn mins(b: *const u8) -> __m256i {
+        // SAFETY: a whole block by the trait's contract.
+        unsafe { _mm256_slli_epi16(_mm256_cvtepi8_epi16(q3_scales(b)), 2) }
+    }
+    #[inline(always)]
+    unsafe fn d(b: *const u8) -> (f32, f32) {
+        // SAFETY: a whole block by the trait's contract.
+        unsafe { (super::isa::half_at(b.add(108)), 0.0) }
+    }
+}
+
+/// Scales and minima of q4_K and q5_K, one byte for each group of 32.
+#[inline(always)]
+unsafe fn six_bits(p: *const u8) -> (u64, u64) {
+    // SAFETY: 12 readable bytes at p by the contract of Super.
+    let (a, b, c) = unsafe {
+        (
+            p.cast::<u32>().read_unaligned(),
+            p.add(4).cast::<u32>().read_unaligned(),
+            p.add(8).cast::<u32>().read_unaligned(),
+        )
+    };
+    let (six, nib, top) = (0x3f3f_3f3f, 0x0f0f_0f0f, 0x3030_3030);
+    let sc = (c & nib) | ((a >> 2) & top);
+    let mn = ((c >> 4) & nib) | ((b >> 2) & top);
+    (
+        (a & six) as u64 | ((sc as u64) << 32),
+        (b & six) as u64 | ((mn as u64) << 32),
+    )
+}
+
+/// Eight bytes, each for two neighbouring groups of 16.
+#[inline(always)]
+unsafe fn pairs_of(v: u64) -> __m256i {
+    // SAFETY: AVX2 by the contract of Super.
+    unsafe {
+        let v = _mm_cvtsi64_si128(v as i64);
+        _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(v, v))
+    }
+}
+
+/// Nibble j % 2 of 32 bytes of quarter j / 2.
+#[inline(always)]
+unsafe fn fours(qs: *const u8, j: usize) -> __m256i {
+    // SAFETY: 128 readable bytes at qs and AVX2, by the contract of Super.
+    unsafe {
+        let v = load32(qs.add(32 * (j / 2)));
+        let v = if j.is_multiple_of(2) {
+            v
+        } else {
+            _mm256_srli_epi16(v, 4)
+        };
+        _mm256_and_si256(v, _mm256_set1_epi8(15))
+    }
+}
+
+macro_rules! affine {
+    ($name:ident, $bytes:literal, |$b:ident, $j:ident| $codes:expr) => {
+        impl Super for $name {
+            const BYTES: usize = $bytes;
+            const SYMMETRIC: bool = false;
+            const OFFSET: i8 = 0;
+            #[inline(always)]
+            unsafe fn codes($b: *const u8, $j: usize) -> __m256i {
+                // SAFETY: a whole block by the trait's contract.
+                unsafe { $codes }
+            }
+            #[inline(always)]
+            unsafe fn scales(b: *const u8) -> __m256i {
+                // SAFETY: a whole block by the trait's contract.
+                unsafe {
+                    let v = _mm_cvtepu8_epi16(_mm_cvtsi64_si128(six_bits(b.add(4)).0 as i64));
+                    even_odd(v, v)
+                }
+            }
+            #[inline(always)]
+            unsafe fn mins(b: *const u8) -> __m256i {
+                // SAFETY: a whole block by the trait's contract.
+                unsafe { pairs_of(six_bits(b.add(4)).1) }
+            }
+            #[inline(always)]
+            unsafe fn d(b: *const u8) -> (f32, f32) {
+                // SAFETY: a whole block by the trait's contract.
+                unsafe { (super::isa::half_at(b), super::isa::half_at(b.add(2))) }
+            }
+        }
+    };
+}
+
+affine!(Q4K, 144, |b, j| fours(b.add(16), j));
+affine!(Q5K, 176, |b, j| _mm256_or_si256(
+    fours(b.add(48), j),
+    plane(b.add(16), j, 16)
+));
+
+impl Super for Q6K {
+    const BYTES: usize = 210;
+    const SYMMETRIC: bool = true;
+    const OFFSET: i8 = 32;
+    #[inline(always)]
+    unsafe fn codes(b: *const u8, j: usize) -> __m256i {
+        let (h, k) = (j / 4, j % 4);
+        // SAFETY: a whole block by the trait's contract.
+        unsafe {
+            let low = load32(b.add(64 * h + 32 * (k % 2)));
+            let low = if k < 2 {
+                low
+            } else {
+                _mm256_srli_epi16(low, 4)
+            };
+            let high = load32(b.add(128 + 32 * h));
+            // Bits 2 k, 2 k + 1 go to bits 4, 5.
+            let high = if k < 2 {
+                _mm256_sll_epi16(high, _mm_cvtsi32_si128(4 - 2 * k as i32))
+            } else {
+                _mm256_srl_epi16(high, _mm_cvtsi32_si128(2 * k as i32 - 4))
+            };
+            _mm256_or_si256(
+                _mm256_and_si256(low, _mm256_set1_epi8(15)),
+                _mm256_and_si256(high, _mm256_set1_epi8(0x30)),
+            )
+        }
+    }
+    #[inline(always)]
+    unsafe fn scales(b: *const u8) -> __m256i {
+        // SAFETY: a whole block by the trait's contract.
+        unsafe {
+            let s = load16(b.add(192));
+            even_odd(
+                _mm_srai_epi16(_mm_slli_epi16(s, 8), 8),
+                _mm_srai_epi16(s, 8),
+            )
+        }
+    }
+    #[inline(always)]
+    unsafe fn mins(b: *const u8) -> __m256i {
+        // SAFETY: a whole block by the trait's contract.
+        unsafe { _mm256_slli_epi16(_mm256_cvtepi8_epi16(load16(b.add(192))), 5) }
+    }
+    #[inline(always)]
+    unsafe fn d(b: *const u8) -> (f32, f32) {
+        // SAFETY: a whole block by the trait's contract.
+        unsafe { (super::isa::half_at(b.add(208)), 0.0) }
+    }
+}
