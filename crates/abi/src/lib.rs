@@ -29,8 +29,10 @@ macro_rules! c_enum {
     };
 }
 
+mod alloc;
 mod backend;
 mod backend_enums;
+mod backend_impl;
 mod consts;
 mod cpu;
 mod cpu_enums;
@@ -39,10 +41,13 @@ mod ext;
 mod gguf;
 mod gguf_enums;
 mod graph;
+mod sched;
 mod tensor;
 
+pub use alloc::*;
 pub use backend::*;
 pub use backend_enums::*;
+pub use backend_impl::*;
 pub use consts::*;
 pub use cpu::*;
 pub use cpu_enums::*;
@@ -51,4 +56,5 @@ pub use ext::*;
 pub use gguf::*;
 pub use gguf_enums::*;
 pub use graph::*;
+pub use sched::*;
 pub use tensor::*;

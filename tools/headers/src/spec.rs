@@ -1,0 +1,79 @@
+//! Which sources make which header.
+
+/// One header of `include/`.
+pub struct Header {
+    pub name: &'static str,
+    pub about: &'static str,
+    /// Files and folders, from the root of the repository.
+    pub sources: &'static [&'static str],
+    pub includes: &'static [&'static str],
+    pub sys_includes: &'static [&'static str],
+    /// Items that `text/` declares in their place.
+    pub exclude: &'static [&'static str],
+}
+
+const NONE: &[&str] = &[];
+
+pub const HEADERS: &[Header] = &[
+    Header {
+        name: "ggml.h",
+        about: "Tensors, contexts, operators and graphs.",
+        sources: &[
+            "crates/abi/src/consts.rs",
+            "crates/abi/src/enums.rs",
+            "crates/abi/src/tensor.rs",
+            "src/capi/ggml",
+            "src/capi/graph.rs",
+        ],
+        includes: NONE,
+        sys_includes: &["stdbool.h", "stddef.h", "stdint.h", "stdio.h"],
+        exclude: &["GGML_MAX_NAME", "GGML_BACKEND_API_VERSION", "ggml_bf16_t"],
+    },
+    Header {
+        name: "ggml-alloc.h",
+        about: "Allocators of tensors and graphs.",
+        sources: &["crates/abi/src/alloc.rs", "src/capi/alloc.rs"],
+        includes: &["ggml.h"],
+        sys_includes: NONE,
+        exclude: NONE,
+    },
+    Header {
+        name: "ggml-backend.h",
+        about: "Devices, buffers, backends and the scheduler.",
+        sources: &[
+            "crates/abi/src/backend_enums.rs",
+            "crates/abi/src/backend.rs",
+            "src/capi/backend.rs",
+            "src/capi/device.rs",
+            "crates/abi/src/sched.rs",
+            "src/capi/sched.rs",
+        ],
+        includes: &["ggml.h", "ggml-alloc.h"],
+        sys_includes: NONE,
+        exclude: NONE,
+    },
+    Header {
+        name: "ggml-cpu.h",
+        about: "The CPU backend, and graphs computed without a backend.",
+        sources: &["crates/abi/src/cpu_enums.rs", "crates/abi/src/cpu.rs", "src/capi/cpu.rs", "src/capi/ggml_cpu_values.rs"],
+        includes: &["ggml.h", "ggml-backend.h"],
+        sys_includes: NONE,
+        exclude: NONE,
+    },
+    Header {
+        name: "gguf.h",
+        about: "Files of the gguf format.",
+        sources: &["crates/abi/src/gguf_enums.rs", "crates/abi/src/gguf.rs", "src/capi/gguf.rs"],
+        includes: &["ggml.h"],
+        sys_includes: NONE,
+        exclude: NONE,
+    },
+    Header {
+        name: "ggml-ext.h",
+        about: "What this library has beyond ggml: errors as text.",
+        sources: &["crates/abi/src/ext.rs", "src/capi/ext.rs"],
+        includes: &["ggml.h"],
+        sys_includes: NONE,
+        exclude: NONE,
+    },
+];
