@@ -4,7 +4,6 @@ use super::handle::{handle, text};
 use super::{tensor_data, Buffer, Buft, Device};
 use crate::error::{self, Error};
 use crate::graph;
-use crate::tensor::poison;
 use ggml_oxide_abi::*;
 use std::ffi::c_char;
 
@@ -77,8 +76,9 @@ impl Backend {
     pub unsafe fn compute_async(self, graph: *mut ggml_cgraph) -> ggml_status {
         const CALL: &str = "ggml_backend_graph_compute";
         // SAFETY: the caller's promise.
-        if let Some((cause, node)) = unsafe { first_poisoned(graph) } {
-            error::report_at(&Error::shape(format!("{CALL}: {cause}")), node);
+        let fault = unsafe { graph.as_ref().and_then(|g| graph::fault(g)) };
+        if let Some((cause, node)) = fault {
+            error::report_at(&Error::new(cause.code, format!("{CALL}: {}", cause.text)), node);
             return GGML_STATUS_FAILED;
         }
         match self.get().iface.graph_compute {
@@ -193,18 +193,4 @@ impl Event {
             unsafe { f(device.as_raw(), self.as_raw()) }
         }
     }
-}
-
-/// The cause and address of the first node that its builder could not build; `None` when all are sound.
-///
-/// # Safety
-/// `graph` is NULL or live, and so are its tensors.
-unsafe fn first_poisoned(graph: *const ggml_cgraph) -> Option<(String, *const ggml_tensor)> {
-    // SAFETY: the caller's promise.
-    let nodes = unsafe { graph::nodes(graph.as_ref()?) };
-    nodes.iter().find_map(|&node| {
-        // SAFETY: as above.
-        let cause = unsafe { poison::cause(node.as_ref()?) }?;
-        Some((cause.to_string_lossy().into_owned(), node.cast_const()))
-    })
 }

@@ -10,6 +10,7 @@ pub mod backend;
 pub mod cpu;
 pub mod device;
 pub mod ext;
+pub mod graph;
 
 use ggml_oxide_abi::*;
 use std::panic::{catch_unwind, AssertUnwindSafe};

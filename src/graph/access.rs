@@ -1,45 +1,212 @@
-//! Reading a graph, whoever made it.
+//! Reading graphs, whoever made them.
 
+use super::hash::{self, Found};
+use super::is_incomplete;
+use crate::error::Error;
+use crate::tensor::poison;
 use ggml_oxide_abi::*;
+use ggml_oxide_shape as shape;
+use std::ptr::null_mut;
 
-/// The nodes in the order in which they run.
-///
-/// # Safety
-/// The graph's arrays are as long as it says and outlive the result.
-pub unsafe fn nodes(graph: &ggml_cgraph) -> &[*mut ggml_tensor] {
-    match usize::try_from(graph.n_nodes) {
-        // SAFETY: the caller's promise.
-        Ok(n) if n > 0 && !graph.nodes.is_null() => unsafe { std::slice::from_raw_parts(graph.nodes, n) },
-        _ => &[],
+unsafe fn list<'a>(
+    what: &str,
+    items: *mut *mut ggml_tensor,
+    n: i32,
+) -> Result<&'a [*mut ggml_tensor], Error> {
+    match usize::try_from(n) {
+        Ok(0) => Ok(&[]),
+        Ok(n) if !items.is_null() => {
+            // SAFETY: the caller promises `n` tensors at `items`.
+            let items = unsafe { std::slice::from_raw_parts(items, n) };
+            match items.iter().position(|t| t.is_null()) {
+                Some(i) => Err(Error::argument(format!("{what} {i} of the graph is NULL"))),
+                None => Ok(items),
+            }
+        }
+        _ => Err(Error::argument(format!("the graph says that it has {n} tensors in its list of {what}s, which is NULL or shorter"))),
     }
 }
 
-/// Whether the graph says how often its tensors are used. One that a caller put together may not.
+/// The nodes in the order in which they run, none of them NULL.
+///
+/// # Safety
+/// The graph's arrays are as large as it says, and stay so during `'a`.
+pub unsafe fn checked_nodes<'a>(graph: &ggml_cgraph) -> Result<&'a [*mut ggml_tensor], Error> {
+    // SAFETY: the caller's promise.
+    unsafe { list("node", graph.nodes, graph.n_nodes) }
+}
+
+/// The leafs, none of them NULL.
+///
+/// # Safety
+/// As [`checked_nodes`].
+pub unsafe fn checked_leafs<'a>(graph: &ggml_cgraph) -> Result<&'a [*mut ggml_tensor], Error> {
+    // SAFETY: the caller's promise.
+    unsafe { list("leaf", graph.leafs, graph.n_leafs) }
+}
+
+/// As [`checked_nodes`]; none where that refuses. For callers behind a check with [`fault`].
+///
+/// # Safety
+/// As [`checked_nodes`].
+pub unsafe fn nodes<'a>(graph: &ggml_cgraph) -> &'a [*mut ggml_tensor] {
+    // SAFETY: the caller's promise.
+    unsafe { checked_nodes(graph) }.unwrap_or(&[])
+}
+
+/// Why the graph cannot be computed, and the node concerned (NULL: the whole graph); `None` when nothing is wrong with it.
+///
+/// # Safety
+/// As [`nodes`]; the nodes are live.
+pub unsafe fn fault(graph: &ggml_cgraph) -> Option<(Error, *const ggml_tensor)> {
+    // SAFETY: the caller's promise.
+    let nodes = match unsafe { checked_nodes(graph) } {
+        Ok(nodes) => nodes,
+        Err(e) => return Some((e, std::ptr::null())),
+    };
+    for &node in nodes {
+        // SAFETY: the nodes are live.
+        let t = unsafe { &*node };
+        if poison::is_poisoned(t) {
+            // SAFETY: as above; the context of a live tensor is live.
+            let cause = unsafe { poison::cause(t) }.map(|c| c.to_string_lossy().into_owned());
+            let text = cause.unwrap_or_else(|| format!("tensor '{}' could not be built", shape::name(t)));
+            return Some((Error::shape(text), node));
+        }
+    }
+    is_incomplete(graph).then(|| {
+        (Error::memory("the graph is incomplete: a tensor found no room in it or was NULL when it was built"), std::ptr::null())
+    })
+}
+
+/// Node `i`, or for negative `i` the one that far from the end.
+///
+/// # Safety
+/// As [`nodes`].
+pub unsafe fn node(graph: &ggml_cgraph, i: i32) -> Result<*mut ggml_tensor, Error> {
+    // SAFETY: the caller's promise.
+    let nodes = unsafe { checked_nodes(graph) }?;
+    let at = if i < 0 { i64::from(i) + nodes.len() as i64 } else { i64::from(i) };
+    usize::try_from(at).ok().and_then(|at| nodes.get(at).copied()).ok_or_else(|| {
+        Error::argument(format!("the graph has {} nodes, there is no node {i}", nodes.len()))
+    })
+}
+
+/// The leaf or node called `name`, or NULL.
+///
+/// # Safety
+/// As [`fault`], for leafs too.
+pub unsafe fn by_name(graph: &ggml_cgraph, name: &[u8]) -> *mut ggml_tensor {
+    // SAFETY: the caller's promise.
+    let (leafs, nodes) = unsafe { (checked_leafs(graph).unwrap_or(&[]), nodes(graph)) };
+    let called = |t: &&*mut ggml_tensor| {
+        // SAFETY: the tensors are live.
+        let has = unsafe { &(***t).name };
+        has.iter().take_while(|&&c| c != 0).map(|&c| c as u8).eq(name.iter().copied())
+    };
+    leafs.iter().chain(nodes).find(called).copied().unwrap_or(null_mut())
+}
+
+/// What `lists` holds for `node` by hash slot, or NULL.
+///
+/// # Safety
+/// `lists` is NULL or has a tensor for each slot of the graph's hash set.
+unsafe fn by_slot(graph: &ggml_cgraph, lists: *mut *mut ggml_tensor, node: *const ggml_tensor) -> *mut ggml_tensor {
+    // SAFETY: the caller's promise.
+    match unsafe { hash::find(&graph.visited_hash_set, node) } {
+        // SAFETY: the caller's promise.
+        Found::Slot(i) if !lists.is_null() => unsafe { *lists.add(i) },
+        _ => null_mut(),
+    }
+}
+
+/// The gradient of `node`, or NULL.
+///
+/// # Safety
+/// The graph's arrays are as large as it says.
+pub unsafe fn grad(graph: &ggml_cgraph, node: *const ggml_tensor) -> *mut ggml_tensor {
+    // SAFETY: the caller's promise.
+    unsafe { by_slot(graph, graph.grads, node) }
+}
+
+/// The accumulator of the gradient of `node`, or NULL.
+///
+/// # Safety
+/// The graph's arrays are as large as it says.
+pub unsafe fn grad_acc(graph: &ggml_cgraph, node: *const ggml_tensor) -> *mut ggml_tensor {
+    // SAFETY: the caller's promise.
+    unsafe { by_slot(graph, graph.grad_accs, node) }
+}
+
+/// Whether the graph says how often its tensors are read. One that a client put together may not.
 pub fn has_use_counts(graph: &ggml_cgraph) -> bool {
     let set = &graph.visited_hash_set;
     !graph.use_counts.is_null() && set.size > 0 && !set.used.is_null() && !set.keys.is_null()
 }
 
-/// How many times `t` is a source of the graph's nodes; 0 for a tensor that the graph has not seen.
+/// How many nodes of the graph read `node`; 0 when the graph has not counted.
 ///
 /// # Safety
-/// As [`nodes`], for the hash set and the counts.
-pub unsafe fn use_count(graph: &ggml_cgraph, t: *const ggml_tensor) -> i32 {
-    if !has_use_counts(graph) {
-        return 0;
+/// The graph's arrays are as large as it says.
+pub unsafe fn use_count(graph: &ggml_cgraph, node: *const ggml_tensor) -> i32 {
+    // SAFETY: the caller's promise.
+    match unsafe { hash::find(&graph.visited_hash_set, node) } {
+        // SAFETY: the caller's promise.
+        Found::Slot(i) if !graph.use_counts.is_null() => unsafe { *graph.use_counts.add(i) },
+        _ => 0,
     }
-    let set = &graph.visited_hash_set;
-    let first = (t as usize >> 4) % set.size;
-    for slot in (first..set.size).chain(0..first) {
-        // SAFETY: the slot is below the set's size, which its arrays and the counts have.
+}
+
+/// Whether the nodes `which` have the operators `ops` and nothing but `outputs` leaves them, so that one kernel may replace them.
+///
+/// # Safety
+/// As [`fault`].
+pub unsafe fn can_fuse(graph: &ggml_cgraph, which: &[i32], ops: &[ggml_op], outputs: &[i32]) -> bool {
+    // SAFETY: the caller's promise.
+    let Ok(nodes) = (unsafe { checked_nodes(graph) }) else { return false };
+    let at = |i: i32| usize::try_from(i).ok().and_then(|i| nodes.get(i)).copied();
+    let Some(members) = which.iter().map(|&i| at(i)).collect::<Option<Vec<_>>>() else { return false };
+    let is_output = |t: *mut ggml_tensor| outputs.iter().any(|&o| at(o) == Some(t));
+    members.iter().zip(ops).enumerate().all(|(i, (&member, &op))| {
+        // SAFETY: nodes, their sources and their storage are live.
         unsafe {
-            if *set.used.add(slot / 32) >> (slot % 32) & 1 == 0 {
-                return 0;
+            let t = &*member;
+            if t.op != op || t.flags & GGML_TENSOR_FLAG_COMPUTE.0 == 0 {
+                return false;
             }
-            if std::ptr::eq(*set.keys.add(slot), t) {
-                return *graph.use_counts.add(slot);
+            if is_output(member) {
+                return true;
             }
+            let uses = members[i + 1..].iter().map(|&m| (*m).src.iter().filter(|&&s| s == member).count()).sum::<usize>();
+            if t.flags & GGML_TENSOR_FLAG_OUTPUT.0 != 0 || uses as i32 != use_count(graph, member) {
+                return false;
+            }
+            // a view may look out of the group only at what does not change while the graph runs
+            t.view_src.as_ref().is_none_or(|storage| {
+                members.iter().any(|&m| std::ptr::eq(m, storage)) || {
+                    let usage = storage.buffer.as_ref().map(|b| b.usage);
+                    storage.flags & GGML_TENSOR_FLAG_PARAM.0 == 0 && usage == Some(GGML_BACKEND_BUFFER_USAGE_WEIGHTS)
+                }
+            })
+        }
+    })
+}
+
+/// Writes the graph to the log, a line for each node and leaf.
+///
+/// # Safety
+/// As [`by_name`].
+pub unsafe fn print(graph: &ggml_cgraph) {
+    // SAFETY: the caller's promise.
+    let (leafs, nodes) = unsafe { (checked_leafs(graph).unwrap_or(&[]), nodes(graph)) };
+    let say = |text: String| crate::log::line(GGML_LOG_LEVEL_INFO, &text);
+    for (what, list) in [("nodes", nodes), ("leafs", leafs)] {
+        say(format!("{} {what}", list.len()));
+        for (i, &t) in list.iter().enumerate() {
+            // SAFETY: the tensors are live.
+            let t = unsafe { &*t };
+            let op = ggml_op::NAMES.iter().find(|(_, op)| *op == t.op).map_or("?", |(name, _)| name.trim_start_matches("GGML_OP_"));
+            say(format!("{i:5} {op:>20} [{}, {}, {}, {}] {}", t.ne[0], t.ne[1], t.ne[2], t.ne[3], shape::name(t)));
         }
     }
-    0
 }

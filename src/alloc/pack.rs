@@ -1,0 +1,61 @@
+//! Packing all storages of one kind of memory at once: largest first, each into the smallest gap among those alive with it.
+//!
+//! It sees the whole graph where the walk sees only the past, so it can be smaller; it need not be, so the caller keeps the
+//! smaller of the two.
+
+use super::plan::Storage;
+
+/// Above this count packing costs more than planning should; the walk's answer stands.
+const MAX_STORAGES: usize = 2048;
+/// A gain below this share of the whole is not looked for.
+const WORTH: usize = 64;
+
+/// Offsets by storage number and the bytes needed, if fewer than `total`.
+pub(super) fn pack(storages: &[Storage], space: u32, total: usize) -> Option<(usize, Vec<usize>)> {
+    let mut order: Vec<usize> = (0..storages.len()).filter(|&i| storages[i].space == space && storages[i].size > 0).collect();
+    if order.len() < 2 || order.len() > MAX_STORAGES || total.saturating_sub(most_alive(storages, &order)) <= total / WORTH {
+        return None;
+    }
+    order.sort_by_key(|&i| (std::cmp::Reverse(storages[i].size), storages[i].start, i));
+    let mut offsets = vec![0; storages.len()];
+    // (offset, end, first step, last step) by offset
+    let mut placed: Vec<(usize, usize, u32, u32)> = Vec::with_capacity(order.len());
+    let mut need = 0;
+    for i in order {
+        let s = &storages[i];
+        let (mut best, mut cursor) = (None::<(usize, usize)>, 0);
+        for &(offset, end, _, _) in placed.iter().filter(|p| p.2 <= s.end && s.start <= p.3) {
+            let gap = offset.saturating_sub(cursor);
+            if gap >= s.size && best.is_none_or(|(g, _)| gap < g) {
+                best = Some((gap, cursor));
+            }
+            cursor = cursor.max(end);
+        }
+        let offset = best.map_or(cursor, |(_, at)| at);
+        let end = offset.checked_add(s.size).filter(|&end| end < total)?;
+        need = need.max(end);
+        offsets[i] = offset;
+        let at = placed.partition_point(|p| p.0 <= offset);
+        placed.insert(at, (offset, end, s.start, s.end));
+    }
+    Some((need, offsets))
+}
+
+/// The most bytes in use at any step: no plan is smaller.
+fn most_alive(storages: &[Storage], which: &[usize]) -> usize {
+    let steps = which.iter().map(|&i| storages[i].start as usize).max().unwrap_or(0) + 1;
+    let (mut begins, mut ends) = (vec![0u128; steps], vec![0u128; steps]);
+    for s in which.iter().map(|&i| &storages[i]) {
+        begins[s.start as usize] += s.size as u128;
+        if let Some(e) = ends.get_mut(s.end as usize) {
+            *e += s.size as u128;
+        }
+    }
+    let (mut alive, mut most) = (0, 0u128);
+    for (b, e) in begins.into_iter().zip(ends) {
+        alive += b;
+        most = most.max(alive);
+        alive -= e;
+    }
+    usize::try_from(most).unwrap_or(usize::MAX)
+}

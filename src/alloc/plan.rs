@@ -1,0 +1,285 @@
+//! The planner: from lifetimes to offsets, in one walk over the nodes.
+//!
+//! Leafs and inputs are placed first. Then each node's result is placed, or takes the storage of a source that nothing reads
+//! after it; then what was read for the last time is given back. Views keep what they view alive. Two refinements are tried
+//! and kept only where they make no kind of memory larger: taking storage through a view, and packing all at once ([`super::pack`]).
+
+use super::pack;
+use super::problem::*;
+use super::space::{Place, Space};
+
+/// Storage that one tensor, or several one after the other, live in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Storage {
+    pub space: u32,
+    pub place: Place,
+    /// Bytes, aligned; what the latest holder uses of them may be less.
+    pub size: usize,
+    /// Bytes that the latest holder uses.
+    used: usize,
+    /// First step at which it is in use.
+    pub start: u32,
+    /// Last one.
+    pub end: u32,
+}
+
+/// Where to put every tensor of `problem`. `resize(tensor, space)`: bytes that a tensor needs in another kind of memory than its own.
+pub fn plan(problem: &Problem, resize: &mut dyn FnMut(u32, u32) -> usize) -> Result<Plan, PlanError> {
+    check(problem)?;
+    let (mut best, through_views) = attempt(problem, resize, true)?;
+    if through_views {
+        let (plain, _) = attempt(problem, resize, false)?;
+        if (0..problem.spaces.len()).any(|s| plain.size(s) < best.size(s)) {
+            best = plain;
+        }
+    }
+    Ok(best)
+}
+
+fn check(problem: &Problem) -> Result<(), PlanError> {
+    let n = problem.tensors.len() as u64;
+    let tensor = |t: u32| u64::from(t) < n;
+    let spaces = problem.spaces.len() as u64;
+    let good = problem.spaces.iter().all(|s| s.alignment.is_power_of_two())
+        && problem.tensors.iter().all(|t| u64::from(t.space) < spaces && (t.root == NONE || tensor(t.root)))
+        && problem.leafs.iter().chain(&problem.srcs).all(|&t| tensor(t))
+        && problem.nodes.iter().all(|x| tensor(x.tensor) && u64::from(x.first) + u64::from(x.count) <= problem.srcs.len() as u64);
+    good.then_some(()).ok_or(PlanError::Malformed)
+}
+
+/// What is known of a tensor during the walk.
+#[derive(Clone, Copy, Default)]
+struct State {
+    /// Reads still to come.
+    reads: u32,
+    /// Views of it that are still in use.
+    views: u32,
+    /// Number of its storage, plus one; 0 while it has none of its own.
+    storage: u32,
+    /// It was the result of a step.
+    computed: bool,
+    /// Never given back: it is an output, or used in an order that gives no lifetime.
+    pinned: bool,
+}
+
+struct Walk<'a> {
+    problem: &'a Problem,
+    resize: &'a mut dyn FnMut(u32, u32) -> usize,
+    states: Vec<State>,
+    slots: Vec<Option<Slot>>,
+    /// By tensor: the number of the storage that it lives, or lived, in.
+    homes: Vec<u32>,
+    took: Vec<Option<u8>>,
+    storages: Vec<Storage>,
+    spaces: Vec<Space>,
+    step: u32,
+    /// Whether storage may be taken through a view, and whether it was.
+    allow_views: bool,
+    used_views: bool,
+}
+
+fn attempt(
+    problem: &Problem,
+    resize: &mut dyn FnMut(u32, u32) -> usize,
+    allow_views: bool,
+) -> Result<(Plan, bool), PlanError> {
+    let mut walk = Walk {
+        problem,
+        resize,
+        states: vec![State::default(); problem.tensors.len()],
+        slots: vec![None; problem.tensors.len()],
+        homes: vec![NONE; problem.tensors.len()],
+        took: vec![None; problem.nodes.len()],
+        storages: Vec::new(),
+        spaces: problem.spaces.iter().map(|s| Space::new(s.max_size)).collect(),
+        step: 0,
+        allow_views,
+        used_views: false,
+    };
+    walk.count();
+    walk.place_fixed()?;
+    walk.run()?;
+    walk.finish()
+}
+
+impl Walk<'_> {
+    fn tensor(&self, t: u32) -> Tensor {
+        self.problem.tensors[t as usize]
+    }
+
+    /// The tensor that owns the storage of `t`.
+    fn owner(&self, t: u32) -> u32 {
+        match self.tensor(t).root {
+            NONE => t,
+            root => root,
+        }
+    }
+
+    fn state(&mut self, t: u32) -> &mut State {
+        &mut self.states[t as usize]
+    }
+
+    /// Reads and views of every tensor; outputs and odd orders are pinned.
+    fn count(&mut self) {
+        let problem = self.problem;
+        for node in &problem.nodes {
+            for &src in problem.srcs_of(node) {
+                self.state(src).reads += 1;
+            }
+            let state = self.state(node.tensor);
+            // a result that was read or computed before has no interval: nobody else may have its storage
+            if !node.marker && (state.computed || state.reads > 0 && !problem.tensors[node.tensor as usize].external) {
+                state.pinned = true;
+            }
+            state.computed |= !node.marker;
+        }
+        for (t, tensor) in problem.tensors.iter().enumerate() {
+            let state = self.states[t];
+            if tensor.root != NONE {
+                if state.reads > 0 || state.computed {
+                    self.state(tensor.root).views += 1;
+                }
+                if state.pinned || tensor.output {
+                    self.state(tensor.root).pinned = true;
+                }
+            } else if tensor.output {
+                self.states[t].pinned = true;
+            }
+        }
+    }
+
+    /// Leafs, then inputs in the order in which the nodes name them.
+    fn place_fixed(&mut self) -> Result<(), PlanError> {
+        let problem = self.problem;
+        for &leaf in &problem.leafs {
+            self.place(leaf)?;
+        }
+        for node in &problem.nodes {
+            for &t in std::iter::once(&node.tensor).chain(problem.srcs_of(node)) {
+                if self.tensor(t).input {
+                    self.place(t)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&mut self) -> Result<(), PlanError> {
+        let problem = self.problem;
+        for (i, node) in problem.nodes.iter().enumerate() {
+            self.step = i as u32;
+            let srcs = problem.srcs_of(node);
+            for &src in srcs {
+                self.place(src)?;
+            }
+            if self.needs_place(node.tensor) {
+                self.took[i] = self.take_over(node, srcs);
+                if self.took[i].is_none() {
+                    self.place(node.tensor)?;
+                }
+            }
+            for &src in srcs {
+                self.state(src).reads -= 1;
+                self.release(src);
+            }
+        }
+        Ok(())
+    }
+
+    fn needs_place(&self, t: u32) -> bool {
+        let tensor = self.tensor(t);
+        !tensor.external && tensor.root == NONE && self.slots[t as usize].is_none()
+    }
+
+    fn place(&mut self, t: u32) -> Result<(), PlanError> {
+        if !self.needs_place(t) {
+            return Ok(());
+        }
+        let tensor = self.tensor(t);
+        let alignment = self.problem.spaces[tensor.space as usize].alignment;
+        let size = tensor.size.checked_next_multiple_of(alignment).ok_or(PlanError::TooLarge(t))?;
+        let place = self.spaces[tensor.space as usize].take(size).ok_or(PlanError::TooLarge(t))?;
+        self.storages.push(Storage { space: tensor.space, place, size, used: size, start: self.step, end: u32::MAX });
+        self.state(t).storage = self.storages.len() as u32;
+        self.homes[t as usize] = self.storages.len() as u32 - 1;
+        self.slots[t as usize] = Some(Slot { space: tensor.space, place, size: tensor.size });
+        Ok(())
+    }
+
+    /// Gives the node the storage of a source that dies with this step. The source's index.
+    fn take_over(&mut self, node: &Node, srcs: &[u32]) -> Option<u8> {
+        for (i, &src) in srcs.iter().enumerate().filter(|(i, _)| *i < 16 && node.reuse >> i & 1 == 1) {
+            let owner = self.owner(src);
+            let via_view = owner != src;
+            let (s, o) = (self.states[src as usize], self.states[owner as usize]);
+            let last_read = s.reads == 1 && s.views == 0;
+            let alone = !via_view || (self.allow_views && self.tensor(src).at_start && o.reads == 0 && o.views == 1);
+            if o.storage == 0 || o.pinned || s.pinned || !last_read || !alone {
+                continue;
+            }
+            let number = o.storage as usize - 1;
+            let storage = self.storages[number];
+            let own = self.tensor(node.tensor);
+            let size = if own.space == storage.space { own.size } else { (self.resize)(node.tensor, storage.space) };
+            let alignment = self.problem.spaces[storage.space as usize].alignment;
+            let Some(padded) = size.checked_next_multiple_of(alignment).filter(|&p| p <= storage.used) else { continue };
+            if padded < storage.used {
+                let tail = Place { offset: storage.place.offset + padded, ..storage.place };
+                self.spaces[storage.space as usize].give(tail, storage.used - padded);
+                self.storages[number].used = padded;
+            }
+            self.used_views |= via_view;
+            self.state(owner).storage = 0;
+            self.state(node.tensor).storage = o.storage;
+            self.homes[node.tensor as usize] = number as u32;
+            self.slots[node.tensor as usize] = Some(Slot { space: storage.space, place: storage.place, size });
+            return Some(i as u8);
+        }
+        None
+    }
+
+    /// Gives back the storage of `t` when nothing reads it any more.
+    fn release(&mut self, t: u32) {
+        let state = self.states[t as usize];
+        if state.reads > 0 || state.views > 0 {
+            return;
+        }
+        let owner = self.owner(t);
+        if owner != t {
+            self.state(owner).views -= 1;
+        }
+        let state = self.states[owner as usize];
+        if state.reads > 0 || state.views > 0 || state.pinned || state.storage == 0 {
+            return;
+        }
+        let storage = &mut self.storages[state.storage as usize - 1];
+        storage.end = self.step;
+        self.spaces[storage.space as usize].give(storage.place, storage.used);
+        self.state(owner).storage = 0;
+    }
+
+    /// The plan of the walk, each kind of memory packed anew where that makes it smaller.
+    fn finish(mut self) -> Result<(Plan, bool), PlanError> {
+        let mut chunks: Vec<Vec<usize>> = self.spaces.iter().map(Space::sizes).collect();
+        for (s, sizes) in chunks.iter_mut().enumerate() {
+            let total = sizes.iter().try_fold(0usize, |sum, &n| sum.checked_add(n)).ok_or(PlanError::TooLarge(NONE))?;
+            if sizes.len() != 1 {
+                continue;
+            }
+            if let Some((packed, offsets)) = pack::pack(&self.storages, s as u32, total) {
+                sizes[0] = packed;
+                self.move_to(s as u32, &offsets);
+            }
+        }
+        Ok((Plan { slots: self.slots, chunks, took: self.took }, self.used_views))
+    }
+
+    /// Moves every storage of `space`; `offsets` is by storage number.
+    fn move_to(&mut self, space: u32, offsets: &[usize]) {
+        for (slot, &home) in self.slots.iter_mut().zip(&self.homes) {
+            if let Some(slot) = slot.as_mut().filter(|slot| slot.space == space) {
+                slot.place.offset = offsets[home as usize];
+            }
+        }
+    }
+}

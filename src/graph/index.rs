@@ -1,0 +1,97 @@
+//! Numbers for tensors: a map from addresses to 0, 1, 2 ... in order of appearance, kept between graphs so that its memory is.
+
+/// Addresses and their numbers.
+#[derive(Default)]
+pub struct Index {
+    /// Slots: number plus one, or 0. A power of two of them, at most half taken.
+    slots: Vec<u32>,
+    keys: Vec<usize>,
+}
+
+impl Index {
+    /// Forgets all and makes room for about `n` addresses.
+    pub fn clear(&mut self, n: usize) {
+        let want = (n.max(16) * 2).next_power_of_two();
+        self.keys.clear();
+        self.keys.reserve(n);
+        if self.slots.len() < want || self.slots.len() > want * 8 {
+            self.slots = vec![0; want];
+        } else {
+            self.slots.fill(0);
+        }
+    }
+
+    /// Addresses by number.
+    pub fn keys(&self) -> &[usize] {
+        &self.keys
+    }
+
+    /// The number of `key`, and whether it is new.
+    pub fn add(&mut self, key: usize) -> (u32, bool) {
+        if (self.keys.len() + 1) * 2 > self.slots.len() {
+            self.grow();
+        }
+        let at = self.probe(key);
+        match self.slots[at] {
+            0 => {
+                self.keys.push(key);
+                self.slots[at] = self.keys.len() as u32;
+                (self.keys.len() as u32 - 1, true)
+            }
+            n => (n - 1, false),
+        }
+    }
+
+    /// The number of `key`, if it has one.
+    pub fn get(&self, key: usize) -> Option<u32> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        self.slots[self.probe(key)].checked_sub(1)
+    }
+
+    /// The slot of `key`, or the free one where it would go.
+    fn probe(&self, key: usize) -> usize {
+        let mask = self.slots.len() - 1;
+        // tensors lie in arenas at equal distances: the multiplication spreads them
+        let mut at = ((key as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
+        loop {
+            match self.slots[at] {
+                0 => return at,
+                n if self.keys[n as usize - 1] == key => return at,
+                _ => at = (at + 1) & mask,
+            }
+        }
+    }
+
+    fn grow(&mut self) {
+        self.slots = vec![0; (self.slots.len() * 2).max(32)];
+        for n in 0..self.keys.len() {
+            let at = self.probe(self.keys[n]);
+            self.slots[at] = n as u32 + 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_order_of_appearance() {
+        let mut index = Index::default();
+        assert_eq!(index.get(400), None);
+        for round in 0..3 {
+            index.clear(round * 10);
+            for i in 0..1000u32 {
+                assert_eq!(index.add(i as usize * 400 + 400), (i, true));
+            }
+            for i in 0..1000u32 {
+                assert_eq!(index.add(i as usize * 400 + 400), (i, false));
+                assert_eq!(index.get(i as usize * 400 + 400), Some(i));
+            }
+            assert_eq!(index.get(8), None);
+            assert_eq!(index.keys().len(), 1000);
+        }
+    }
+}
