@@ -2,6 +2,7 @@
 //!
 //! A bad node anywhere means that nothing runs. What only the data can tell (an index out of range) stops the run at its node.
 
+use crate::conv::fuse::{self, Chain};
 use crate::node::{src, Node};
 use crate::pool::Pool;
 use crate::scratch::{Scratch, ALIGN};
@@ -45,30 +46,44 @@ pub enum Stop {
     },
 }
 
+/// What a step runs.
+#[derive(Clone, Copy)]
+enum Work {
+    Op(&'static OpEntry),
+    /// A chain of the plan, by index.
+    Chain(usize),
+}
+
 /// One entry into a kernel.
 #[derive(Clone, Copy)]
 struct Step {
     node: *const ggml_tensor,
-    entry: &'static OpEntry,
+    work: Work,
     /// Thread 0 runs it alone.
     solo: bool,
+}
+
+/// The steps of a graph.
+#[derive(Default)]
+struct Plan {
+    steps: Vec<Step>,
+    chains: Vec<Chain>,
 }
 
 /// Computes graphs; keeps its scratch memory and lists from graph to graph.
 #[derive(Default)]
 pub struct Executor {
-    steps: Vec<Step>,
+    plan: Plan,
     scratch: Scratch,
 }
 
-// SAFETY: the addresses in `steps` are only followed while `compute` runs, which refills it first.
+// SAFETY: the addresses in `plan` are only followed while `compute` runs, which refills it first.
 unsafe impl Send for Executor {}
 
 /// Bytes of scratch memory that computing the graph on `n_threads` threads needs, alignment included; 0 for none. Nodes that
 /// cannot be computed count as nothing.
 pub fn work_size(graph: &GraphRef, n_threads: usize) -> usize {
-    let mut steps = Vec::new();
-    let need = plan(graph, n_threads.max(1), &mut steps, |_, _| Ok::<(), ()>(())).unwrap_or(0);
+    let need = Plan::default().fill(graph, n_threads.max(1), |_, _| Ok::<(), ()>(())).unwrap_or(0);
     aligned(need)
 }
 
@@ -80,42 +95,60 @@ fn aligned(need: usize) -> usize {
     }
 }
 
-/// Fills `steps` and answers the bytes of scratch memory for the largest. `refuse` takes each node that breaks a rule.
-fn plan<E>(
-    graph: &GraphRef,
-    nth: usize,
-    steps: &mut Vec<Step>,
-    mut refuse: impl FnMut(&ggml_tensor, &str) -> Result<(), E>,
-) -> Result<usize, E> {
-    steps.clear();
-    let mut need = 0;
-    for &node in graph.nodes {
-        // SAFETY: the graph's nodes are tensors (contract of GraphRef).
-        let Some(t) = (unsafe { node.as_ref() }) else { continue };
-        if t.flags & FLAG_POISONED != 0 {
-            refuse(t, &poison_text(t))?;
-            continue;
-        }
-        if t.flags & GGML_TENSOR_FLAG_COMPUTE.0 == 0 || shape::is_empty(t) {
-            continue;
-        }
-        let entry = match check(t) {
-            Ok(None) => continue,
-            Ok(Some(entry)) => entry,
-            Err(rule) => {
-                refuse(t, rule)?;
+impl Plan {
+    /// Plans the graph and answers the bytes of scratch memory that its largest step needs. `refuse` takes each node that breaks
+    /// a rule.
+    fn fill<E>(
+        &mut self,
+        graph: &GraphRef,
+        nth: usize,
+        mut refuse: impl FnMut(&ggml_tensor, &str) -> Result<(), E>,
+    ) -> Result<usize, E> {
+        self.steps.clear();
+        self.chains.clear();
+        let (mut need, mut i) = (0, 0);
+        while let Some(&node) = graph.nodes.get(i) {
+            i += 1;
+            // SAFETY: the graph's nodes are tensors (contract of GraphRef).
+            let Some(t) = (unsafe { node.as_ref() }) else { continue };
+            if t.flags & FLAG_POISONED != 0 {
+                refuse(t, &poison_text(t))?;
                 continue;
             }
-        };
-        if let Err(rule) = allocated(t) {
-            refuse(t, rule)?;
-            // its size is known all the same
+            if t.flags & GGML_TENSOR_FLAG_COMPUTE.0 == 0 || shape::is_empty(t) {
+                continue;
+            }
+            let entry = match check(t) {
+                Ok(None) => continue,
+                Ok(Some(entry)) => entry,
+                Err(rule) => {
+                    refuse(t, rule)?;
+                    continue;
+                }
+            };
+            if let Err(rule) = allocated(t) {
+                // its size is known all the same
+                refuse(t, rule)?;
+            }
+            let solo = nth == 1 || (entry.n_tasks)(t, nth) <= 1;
+            let mut step = Step { node, work: Work::Op(entry), solo };
+            need = need.max((entry.work)(t, if solo { 1 } else { nth }));
+            if let (GGML_OP_IM2COL | GGML_OP_IM2COL_3D, Some(uses)) = (t.op, graph.uses) {
+                if let Some(found) = fuse::find(graph.nodes, i - 1, uses) {
+                    i = found.last + 1;
+                    step = Step {
+                        node: graph.nodes[found.last],
+                        work: Work::Chain(self.chains.len()),
+                        solo: nth == 1 || found.chain.is_small(),
+                    };
+                    need = need.max(found.chain.work(if step.solo { 1 } else { nth }));
+                    self.chains.push(found.chain);
+                }
+            }
+            self.steps.push(step);
         }
-        let solo = nth == 1 || (entry.n_tasks)(t, nth) <= 1;
-        need = need.max((entry.work)(t, if solo { 1 } else { nth }));
-        steps.push(Step { node, entry, solo });
+        Ok(need)
     }
-    Ok(need)
 }
 
 fn allocated(t: &ggml_tensor) -> Result<(), &'static str> {
@@ -125,11 +158,26 @@ fn allocated(t: &ggml_tensor) -> Result<(), &'static str> {
     // The kernel of a convolution is only a shape to its im2col.
     let first = usize::from(matches!(t.op, GGML_OP_IM2COL | GGML_OP_IM2COL_3D));
     for i in first..GGML_MAX_SRC {
-        if src(t, i).is_ok_and(|s| s.data.is_null() && !shape::is_empty(s)) {
+        let Ok(s) = src(t, i) else { continue };
+        if s.data.is_null() && !shape::is_empty(s) {
             return Err("a source has no memory");
         }
+        if !aligned_data(s) {
+            return Err("a source's memory is not aligned to its elements");
+        }
     }
-    Ok(())
+    if aligned_data(t) {
+        Ok(())
+    } else {
+        Err("the result's memory is not aligned to its elements")
+    }
+}
+
+/// Plain elements lie at multiples of their size, blocks of an even size at even addresses.
+fn aligned_data(t: &ggml_tensor) -> bool {
+    let size = shape::type_size(t.r#type);
+    let align = if shape::blck_size(t.r#type) == 1 { size } else { 2 - size % 2 };
+    (t.data as usize).is_multiple_of(align.max(1))
 }
 
 fn poison_text(t: &ggml_tensor) -> String {
@@ -166,9 +214,7 @@ impl Executor {
         work: Option<&mut [u8]>,
     ) -> Result<(), Stop> {
         let nth = n_threads.clamp(1, pool.n_threads());
-        let need = plan(graph, nth, &mut self.steps, |node, rule| {
-            Err(Stop::Failed { node, text: failure_text(node, rule) })
-        })?;
+        let need = self.plan.fill(graph, nth, |node, rule| Err(Stop::Failed { node, text: failure_text(node, rule) }))?;
         let bytes = aligned(need);
         let base = match work {
             Some(work) if work.len() >= bytes => work.as_mut_ptr(),
@@ -178,7 +224,7 @@ impl Executor {
             }
         };
         let base = base.wrapping_add(base.align_offset(ALIGN));
-        run(&self.steps, pool, nth, abort, base, need)
+        run(&self.plan, pool, nth, abort, base, need)
     }
 }
 
@@ -195,22 +241,22 @@ impl Ask {
     }
 }
 
-struct Steps<'a>(&'a [Step]);
+struct Planned<'a>(&'a Plan);
 
 // SAFETY: the addresses are those of tensors that all threads only read.
-unsafe impl Sync for Steps<'_> {}
+unsafe impl Sync for Planned<'_> {}
 
-fn run(steps: &[Step], pool: &Pool, nth: usize, abort: Option<Abort>, scratch: *mut u8, len: usize) -> Result<(), Stop> {
+fn run(plan: &Plan, pool: &Pool, nth: usize, abort: Option<Abort>, scratch: *mut u8, len: usize) -> Result<(), Stop> {
     // A graph of small nodes only needs nobody else.
-    let nth = if steps.iter().all(|s| s.solo) { 1 } else { nth };
+    let nth = if plan.steps.iter().all(|s| s.solo) { 1 } else { nth };
     let shared = Shared::new(nth, pool.spins(), scratch, len);
-    let (steps, ask) = (Steps(steps), Ask(abort));
+    let (plan, ask) = (Planned(plan), Ask(abort));
     if ask.stop() {
         return Err(Stop::Aborted);
     }
     let (aborted, broken) = (std::sync::atomic::AtomicBool::new(false), std::sync::atomic::AtomicBool::new(false));
     pool.run(nth, &|ith| {
-        let body = AssertUnwindSafe(|| run_thread(&steps, &shared, ith, &ask, &aborted));
+        let body = AssertUnwindSafe(|| run_thread(&plan, &shared, ith, &ask, &aborted));
         if catch_unwind(body).is_err() {
             broken.store(true, std::sync::atomic::Ordering::Release);
             shared.stop();
@@ -231,7 +277,7 @@ fn run(steps: &[Step], pool: &Pool, nth: usize, abort: Option<Abort>, scratch: *
     Ok(())
 }
 
-fn run_thread(steps: &Steps, shared: &Shared, ith: usize, ask: &Ask, aborted: &std::sync::atomic::AtomicBool) {
+fn run_thread(plan: &Planned, shared: &Shared, ith: usize, ask: &Ask, aborted: &std::sync::atomic::AtomicBool) {
     let asked_to_stop = || {
         let stop = !shared.stopped() && ask.stop();
         if stop {
@@ -241,7 +287,8 @@ fn run_thread(steps: &Steps, shared: &Shared, ith: usize, ask: &Ask, aborted: &s
         stop || shared.stopped()
     };
     let (team, alone) = (Team::member(shared, ith), Team::alone(shared));
-    let (steps, mut i) = (steps.0, 0);
+    let (plan, mut i) = (plan.0, 0);
+    let steps = &plan.steps[..];
     while i < steps.len() {
         if steps[i].solo {
             // A run of small nodes is thread 0's; the others wait at its end.
@@ -251,12 +298,12 @@ fn run_thread(steps: &Steps, shared: &Shared, ith: usize, ask: &Ask, aborted: &s
                     if k > 0 && asked_to_stop() {
                         break;
                     }
-                    run_step(step, &alone);
+                    run_step(plan, step, &alone);
                 }
             }
             i = end;
         } else {
-            run_step(&steps[i], &team);
+            run_step(plan, &steps[i], &team);
             i += 1;
         }
         if i < steps.len() {
@@ -270,9 +317,12 @@ fn run_thread(steps: &Steps, shared: &Shared, ith: usize, ask: &Ask, aborted: &s
     }
 }
 
-fn run_step(step: &Step, team: &Team) {
+fn run_step(plan: &Plan, step: &Step, team: &Team) {
     // SAFETY: the node was checked when the step was planned and outlives the run.
     let node = Node { dst: unsafe { &*step.node } };
     team.enter(step.node);
-    (step.entry.run)(&node, team);
+    match step.work {
+        Work::Op(entry) => (entry.run)(&node, team),
+        Work::Chain(i) => plan.chains[i].run(team),
+    }
 }

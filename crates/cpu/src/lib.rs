@@ -11,7 +11,9 @@
 //! touched through the addresses in the tensors, which the caller vouches for.
 
 pub mod barrier;
+mod conv;
 pub mod exec;
+mod matmul;
 pub mod node;
 pub mod ops;
 pub mod pool;

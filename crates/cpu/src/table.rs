@@ -2,6 +2,7 @@
 
 use crate::node::Node;
 use crate::team::Team;
+use crate::{conv, matmul};
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;
 
@@ -41,7 +42,20 @@ pub fn all_tasks(_: &ggml_tensor, nth: usize) -> usize {
 
 /// What computes `op`; `None` for an operator that this backend lacks.
 pub fn entry(op: ggml_op) -> Option<&'static OpEntry> {
-    crate::ops::entry(op)
+    Some(match op {
+        GGML_OP_MUL_MAT => &matmul::MUL_MAT,
+        GGML_OP_MUL_MAT_ID => &matmul::MUL_MAT_ID,
+        GGML_OP_IM2COL => &conv::IM2COL,
+        GGML_OP_IM2COL_3D => &conv::IM2COL_3D,
+        GGML_OP_CONV_2D => &conv::CONV_2D,
+        GGML_OP_CONV_3D => &conv::CONV_3D,
+        GGML_OP_CONV_2D_DW => &conv::CONV_2D_DW,
+        GGML_OP_CONV_TRANSPOSE_1D => &conv::CONV_TRANSPOSE_1D,
+        GGML_OP_CONV_TRANSPOSE_2D => &conv::CONV_TRANSPOSE_2D,
+        GGML_OP_POOL_1D => &conv::POOL_1D,
+        GGML_OP_POOL_2D => &conv::POOL_2D,
+        _ => return crate::ops::entry(op),
+    })
 }
 
 /// Whether nothing is computed for the operator: its result is its source's memory.
