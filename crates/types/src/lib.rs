@@ -19,6 +19,9 @@ mod error;
 pub mod float;
 mod kernels;
 mod kquants;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod levels;
 mod q4;
 mod q5;
 mod q8;

@@ -1,7 +1,7 @@
 //! q8_0, q8_1 and q8_K: 8-bit codes, the formats of the right operand. Portable paths; these define the results.
 
 use crate::block::{blocks, blocks_mut, BlockQ8K, BlockQ8_0, BlockQ8_1};
-use crate::clean::{finite, inverse, limit, nearest_int};
+use crate::clean::{bounded, finite, inverse, limit, nearest_int};
 use crate::float::{half, scale_f16};
 
 /// Scale and codes of a block of 32: the largest magnitude maps to 127, ties round away from zero.
@@ -51,6 +51,8 @@ pub(crate) fn encode_q8_1(src: &[f32], dst: &mut [u8]) {
 
 /// Below this magnitude 127/max leaves the f32 range; such a block is stored as zero.
 pub(crate) const Q8K_TINY: f32 = 1e-36;
+/// Values are held to this, so that 127 steps of the rounded scale stay finite.
+pub(crate) const Q8K_HUGE: f32 = 3.4e38;
 
 pub(crate) fn encode_q8_k(src: &[f32], dst: &mut [u8]) {
     for (x, b) in src
@@ -60,7 +62,7 @@ pub(crate) fn encode_q8_k(src: &[f32], dst: &mut [u8]) {
         .zip(blocks_mut::<BlockQ8K>(dst))
     {
         let mut buf = [0.0; 256];
-        let x = finite(x, &mut buf);
+        let x = bounded(x, &mut buf, Q8K_HUGE);
         let (mut amax, mut max) = (0.0f32, 0.0f32);
         for &v in x {
             if v.abs() > amax {

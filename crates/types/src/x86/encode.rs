@@ -238,7 +238,7 @@ fn q8_k(src: &[f32], dst: &mut [u8]) {
                 *v = unsafe { _mm256_loadu_ps(x.as_ptr()) };
             }
             let top = top_bits(&v);
-            if top >= INFINITE || f32::from_bits(top) < q8::Q8K_TINY {
+            if top > q8::Q8K_HUGE.to_bits() || f32::from_bits(top) < q8::Q8K_TINY {
                 q8::encode_q8_k(x, b);
                 continue;
             }

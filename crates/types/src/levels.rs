@@ -1,0 +1,176 @@
+//! Tests: every instruction set level of this machine against the portable kernels.
+
+use crate::kernels::{at_level, level, portable, Level, Rows};
+use crate::Type;
+
+/// splitmix64.
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn normal(&mut self) -> f32 {
+        (0..12)
+            .map(|_| (self.next() >> 40) as f32 / (1u64 << 24) as f32)
+            .sum::<f32>()
+            - 6.0
+    }
+}
+
+fn levels() -> impl Iterator<Item = Level> {
+    [Level::Portable, Level::Avx2, Level::Avx512]
+        .into_iter()
+        .filter(|&l| l <= level())
+}
+
+/// Rows of values in turn ordinary, sparse, of steps, of mixed size, all bits, and on rounding ties.
+fn values(rng: &mut Rng, kind: usize, n: usize) -> Vec<f32> {
+    (0..n)
+        .map(|i| match kind {
+            0 => rng.normal(),
+            1 if rng.next() & 3 > 0 => 0.0,
+            2 => ((rng.next() % 9) as f32 - 4.0) * 0.25,
+            3 => rng.normal() * 10f32.powi(i as i32 / 16 % 13 - 6),
+            4 => f32::from_bits(rng.next() as u32),
+            5 => [127.0, 0.5, -0.5, 1.5, -2.5, 62.5, 0.49999997, -126.5][rng.next() as usize % 8],
+            _ => rng.normal() * 1e-38,
+        })
+        .collect()
+}
+
+#[test]
+fn codecs_agree_bit_for_bit() {
+    let mut rng = Rng(42);
+    let n = if cfg!(miri) { 256 } else { 2048 };
+    for kind in 0..7 {
+        let x = values(&mut rng, kind, n);
+        let w: Vec<f32> = (0..n).map(|_| rng.normal().abs()).collect();
+        for &ty in Type::ALL {
+            let base = portable(ty);
+            let Some(bytes) = ty.row_bytes(n) else {
+                continue;
+            };
+            let (Some(enc), Some(dec)) = (base.encode, base.decode) else {
+                continue;
+            };
+            let mut want = vec![0; bytes];
+            enc(&x, &mut want);
+            let mut noise: Vec<u8> = (0..bytes).map(|_| rng.next() as u8).collect();
+            if kind % 2 == 0 {
+                noise.copy_from_slice(&want);
+            }
+            let mut want_y = vec![0.0; n];
+            dec(&noise, &mut want_y);
+            for level in levels() {
+                let k = at_level(ty, level);
+                let mut got = vec![0xff; bytes];
+                k.encode.unwrap()(&x, &mut got);
+                assert!(got == want, "{ty} encode at {level:?}, values {kind}");
+                let mut y = vec![1.0; n];
+                k.decode.unwrap()(&noise, &mut y);
+                for (a, b) in y.iter().zip(&want_y) {
+                    let same = a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
+                    assert!(same, "{ty} decode at {level:?}: {a} {b}");
+                }
+                if let (Some(f), Some(g)) = (base.encode_weighted, k.encode_weighted) {
+                    let (mut a, mut b) = (vec![0; bytes], vec![1; bytes]);
+                    f(&x, &mut a, &w);
+                    g(&x, &mut b, &w);
+                    assert!(a == b, "{ty} weighted encode at {level:?}, values {kind}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn one_block_dots_agree_bit_for_bit() {
+    // Scales of 1 keep the block's integer sum below 2^24, so every order of float sums gives the same bits.
+    let one = crate::float::f32_to_f16(1.0).to_ne_bytes();
+    let mut rng = Rng(9);
+    for &ty in Type::ALL.iter().filter(|t| t.is_quantized()) {
+        let (base, Some(ty_y)) = (portable(ty), ty.vec_dot_type()) else {
+            continue;
+        };
+        let Some(dot) = base.dot else { continue };
+        for _ in 0..if cfg!(miri) { 2 } else { 200 } {
+            let mut x: Vec<u8> = (0..ty.block_bytes()).map(|_| rng.next() as u8).collect();
+            let mut y: Vec<u8> = (0..ty_y.block_bytes()).map(|_| rng.next() as u8).collect();
+            let at: &[usize] = match ty {
+                Type::Q4_0 | Type::Q5_0 | Type::Q8_0 => &[0],
+                Type::Q4_1 | Type::Q5_1 | Type::Q4_K | Type::Q5_K => &[0, 2],
+                Type::Q2_K => &[80, 82],
+                Type::Q3_K => &[108],
+                _ => &[208],
+            };
+            at.iter().for_each(|&a| x[a..a + 2].copy_from_slice(&one));
+            if ty_y == Type::Q8_K {
+                y[..4].copy_from_slice(&1.0f32.to_ne_bytes());
+                // A quarter of the range: the scaled sums of q6_K stay below 2^24.
+                y[4..260].iter_mut().for_each(|v| *v = (*v as i8 / 4) as u8);
+                let sums: Vec<i16> = y[4..260]
+                    .chunks(16)
+                    .map(|g| g.iter().map(|&v| v as i8 as i16).sum())
+                    .collect();
+                for (s, v) in y[260..].chunks_mut(2).zip(sums) {
+                    s.copy_from_slice(&v.to_ne_bytes());
+                }
+            } else {
+                y[..2].copy_from_slice(&one);
+                if ty_y == Type::Q8_1 {
+                    y[2..4].copy_from_slice(&one);
+                }
+            }
+            let n = ty.block_size();
+            let run = |f: crate::DotTile| {
+                let mut out = 0.0;
+                // SAFETY: one block each, one result.
+                unsafe { f(n, Rows::one(x.as_ptr()), Rows::one(y.as_ptr()), &mut out, 1) };
+                out
+            };
+            let want = run(dot);
+            for level in levels() {
+                let got = at_level(ty, level).dot.map(run);
+                assert_eq!(
+                    got.map(f32::to_bits),
+                    Some(want.to_bits()),
+                    "{ty} at {level:?}: {got:?} {want}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn long_dots_agree_within_rounding() {
+    let mut rng = Rng(10);
+    let n = if cfg!(miri) { 256 } else { 4096 };
+    for &ty in Type::ALL {
+        let (Some(dot), Some(ty_y)) = (portable(ty).dot, ty.vec_dot_type()) else {
+            continue;
+        };
+        let mut row = |ty: Type| {
+            let x = values(&mut rng, 0, n);
+            let mut b = vec![0; ty.row_bytes(n).unwrap_or(0)];
+            portable(ty).encode.unwrap()(&x, &mut b);
+            b
+        };
+        let (x, y) = (row(ty), row(ty_y));
+        let run = |f: crate::DotTile| {
+            let mut out = 0.0;
+            // SAFETY: one row each, one result.
+            unsafe { f(n, Rows::one(x.as_ptr()), Rows::one(y.as_ptr()), &mut out, 1) };
+            out
+        };
+        let want = run(dot);
+        for level in levels() {
+            let got = at_level(ty, level).dot.map_or(f32::NAN, run);
+            assert!((got - want).abs() < 1e-3, "{ty} at {level:?}: {got} {want}");
+        }
+    }
+}
