@@ -10,6 +10,7 @@ pub mod backend;
 pub mod cpu;
 pub mod device;
 pub mod ext;
+mod variadic;
 pub mod graph;
 
 use ggml_oxide_abi::*;

@@ -40,9 +40,10 @@ fn main() -> ExitCode {
 /// Writes or checks every header; answers the names of those that differ when checking.
 fn run(check: bool) -> Result<Vec<String>, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let tags = HEADERS.iter().try_fold(prepare::Tags::default(), |tags, h| {
-        sources(&root, h)?.iter().try_fold(tags, |tags, path| Ok::<_, String>(tags.with(&read(path)?)))
-    })?;
+    let mut tags = prepare::Tags::default();
+    for path in HEADERS.iter().map(|h| sources(&root, h)).collect::<Result<Vec<_>, _>>()?.concat() {
+        tags = tags.with(&read(&path)?);
+    }
     let mut stale = Vec::new();
     for header in HEADERS {
         let text = generate(&root, header, &tags)?;
@@ -53,6 +54,9 @@ fn run(check: bool) -> Result<Vec<String>, String> {
         if check {
             stale.push(header.name.to_owned());
         } else {
+            if let Some(folder) = path.parent() {
+                std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+            }
             std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
             println!("wrote include/{}", header.name);
         }
@@ -82,18 +86,22 @@ fn sources(root: &Path, header: &Header) -> Result<Vec<PathBuf>, String> {
 
 fn generate(root: &Path, header: &Header, tags: &prepare::Tags) -> Result<String, String> {
     let text_file = |part: &str| {
-        let path = root.join("tools/headers/text").join(format!("{}.{part}", header.name));
+        let path = root.join("tools/headers/text").join(format!("{}.{part}", header.name.replace('/', "-")));
         std::fs::read_to_string(path).unwrap_or_default()
     };
-    let scratch = std::env::temp_dir().join(format!("ggml-oxide-headers-{}-{}", std::process::id(), header.name));
+    let scratch = std::env::temp_dir().join(format!("ggml-oxide-headers-{}-{}", std::process::id(), header.name.replace('/', "-")));
     std::fs::create_dir_all(&scratch).map_err(|e| e.to_string())?;
-    let mut builder = cbindgen::Builder::new().with_config(config(header, text_file("head"), text_file("tail")));
+    let mut config = config(header, text_file("head"), text_file("tail"));
+    let mut builder = cbindgen::Builder::new();
     for (i, path) in sources(root, header)?.iter().enumerate() {
+        let text = read(path)?;
+        // Without this, cbindgen leaves out what no function of the header mentions.
+        config.export.include.extend(prepare::declared_types(&text));
         let prepared = scratch.join(format!("{i}.rs"));
-        std::fs::write(&prepared, prepare::source(&read(path)?)).map_err(|e| e.to_string())?;
+        std::fs::write(&prepared, prepare::source(&text)).map_err(|e| e.to_string())?;
         builder = builder.with_src(prepared);
     }
-    let bindings = builder.generate().map_err(|e| format!("{}: {e}", header.name));
+    let bindings = builder.with_config(config).generate().map_err(|e| format!("{}: {e}", header.name));
     let mut out = Vec::new();
     let written = bindings.map(|b| b.write(&mut out));
     std::fs::remove_dir_all(&scratch).map_err(|e| e.to_string())?;
@@ -103,7 +111,7 @@ fn generate(root: &Path, header: &Header, tags: &prepare::Tags) -> Result<String
 }
 
 fn config(header: &Header, head: String, tail: String) -> cbindgen::Config {
-    let guard = header.name.to_uppercase().replace(['-', '.'], "_");
+    let guard = header.name.to_uppercase().replace(['-', '.', '/'], "_");
     cbindgen::Config {
         header: Some(format!("/* {} Written by tools/headers from the Rust definitions; do not edit. */", header.about)),
         language: cbindgen::Language::C,

@@ -46,6 +46,18 @@ enum Block {
     Entry,
 }
 
+/// Names of the types that a source declares.
+pub fn declared_types(source: &str) -> Vec<String> {
+    let after = |line: &str| {
+        ["pub struct ", "pub enum ", "pub type "].iter().find_map(|start| line.strip_prefix(start).map(word_of))
+    };
+    source.lines().filter_map(after).collect()
+}
+
+fn word_of(text: &str) -> String {
+    text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+}
+
 /// Names that C spells with `struct` or `enum` before them.
 #[derive(Default)]
 pub struct Tags(Vec<(String, &'static str)>);
@@ -62,7 +74,7 @@ impl Tags {
                 .map(|rest| (rest, "struct"))
                 .or_else(|| line.strip_prefix("pub enum ").map(|rest| (rest, "enum")));
             if let Some((rest, tag)) = declared {
-                let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                let name = word_of(rest);
                 if !BARE.contains(&name.as_str()) {
                     self.0.push((name, tag));
                 }
@@ -79,6 +91,7 @@ impl Tags {
 /// Puts tags before names that this header uses and another one declares, and the layout label on `ggml_init`.
 pub fn finish(text: &str, tags: &Tags) -> String {
     let mut out = String::with_capacity(text.len());
+    let text = short_comments(text);
     for line in text.lines() {
         let comment = line.trim_start().starts_with(['*', '/']) || line.starts_with('#');
         if comment {
@@ -92,6 +105,25 @@ pub fn finish(text: &str, tags: &Tags) -> String {
         "ggml_init(struct ggml_init_params params);",
         "ggml_init(struct ggml_init_params params) GGML_LAYOUT_LABEL(ggml_init);",
     )
+}
+
+/// Comments of one line on one line.
+fn short_comments(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut out = Vec::with_capacity(lines.len());
+    let mut i = 0;
+    while i < lines.len() {
+        let opens = lines[i].trim() == "/*" && i + 2 < lines.len();
+        if opens && lines[i + 2].trim() == "*/" {
+            let indent = &lines[i][..lines[i].len() - 2];
+            out.push(format!("{indent}/* {} */", lines[i + 1].trim()));
+            i += 3;
+        } else {
+            out.push(lines[i].to_owned());
+            i += 1;
+        }
+    }
+    out.join("\n") + "\n"
 }
 
 fn tag_line(line: &str, tags: &Tags, out: &mut String) {

@@ -76,4 +76,20 @@ pub const HEADERS: &[Header] = &[
         sys_includes: NONE,
         exclude: NONE,
     },
+    Header {
+        name: "ggml/src/ggml-impl.h",
+        about: "The layout of a graph, for programs that build graphs of their own.",
+        sources: &["crates/abi/src/graph.rs", "src/capi/graph_impl.rs"],
+        includes: &["ggml.h", "gguf.h"],
+        sys_includes: NONE,
+        exclude: NONE,
+    },
+    Header {
+        name: "ggml-backend-impl.h",
+        about: "The tables of functions that a backend module fills in.",
+        sources: &["crates/abi/src/backend_impl.rs"],
+        includes: &["ggml-backend.h"],
+        sys_includes: NONE,
+        exclude: NONE,
+    },
 ];

@@ -1,0 +1,45 @@
+/* The functions of ggml.h that take a variable number of arguments, which Rust cannot define, and the callback that one of
+ * them reports to. */
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct ggml_tensor;
+typedef void (*ggml_abort_callback_t)(const char * error_message);
+
+extern struct ggml_tensor * ggml_set_name(struct ggml_tensor * tensor, const char * name);
+
+static _Atomic(ggml_abort_callback_t) abort_callback;
+
+ggml_abort_callback_t ggml_set_abort_callback(ggml_abort_callback_t callback) {
+    return atomic_exchange(&abort_callback, callback);
+}
+
+void ggml_abort(const char * file, int line, const char * fmt, ...) {
+    char text[2048];
+    int  n = snprintf(text, sizeof text, "%s:%d: ", file, line);
+    n      = n < 0 ? 0 : n;
+    if ((size_t) n < sizeof text) {
+        va_list args;
+        va_start(args, fmt);
+        vsnprintf(text + n, sizeof text - (size_t) n, fmt, args);
+        va_end(args);
+    }
+    ggml_abort_callback_t callback = atomic_load(&abort_callback);
+    if (callback) {
+        callback(text);
+    } else {
+        fprintf(stderr, "%s\n", text);
+    }
+    abort();
+}
+
+struct ggml_tensor * ggml_format_name(struct ggml_tensor * tensor, const char * fmt, ...) {
+    char text[4096];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    return ggml_set_name(tensor, text);
+}
