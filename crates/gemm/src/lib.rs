@@ -13,15 +13,21 @@
 //! Layers: `kernel` (registers) under `operand` (packing) and `plan` (blocking) under `run` (threads). Only the types
 //! exported here are for other crates.
 
+mod direct;
+mod float;
+mod gemm;
+mod int8;
 mod isa;
 mod kernel;
 mod operand;
+mod packed;
 mod plan;
-mod run;
+mod shape;
 mod team;
 
+pub use gemm::Gemm;
 pub use ggml_oxide_types::Type;
 pub use isa::Isa;
 pub use operand::{is_supported, Matrix, Operand, Panel};
-pub use run::{Dst, Error, Gemm, Precision, Shape, Side, Workspace};
+pub use shape::{Dst, Error, Precision, Shape, Side, Workspace};
 pub use team::{Solo, StdShared, StdTeam, Team};

@@ -1,16 +1,26 @@
 //! Sizes of one product and how it is cut into tasks. Pure arithmetic: no pointer, no thread.
 
-use crate::kernel::{Kernels, DOT_LIMIT, KC};
-use crate::Isa;
+use crate::kernel::{DOT_LIMIT, KC};
 
-/// f32 values of packed columns that the team shares at a time (4 MiB).
-const SHARED_VALUES: usize = 1 << 20;
+/// Cells of packed columns that the team shares at a time (4 MiB of f32).
+const SHARED_CELLS: usize = 1 << 20;
 
 /// Rows of the vector side that one thread packs at a time.
 const STRIP_ROWS: usize = 192;
 
 /// Alignment of every region of the workspace, in bytes.
 pub(crate) const ALIGN: usize = 64;
+
+/// Sizes of the micro-tile that a product uses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Widths {
+    /// Rows of a row panel.
+    pub mr: usize,
+    /// Most columns of a column panel.
+    pub nr: usize,
+    /// Multiply-adds per step of the kernel, as a unit for the cost of packing.
+    pub pack_cost: f64,
+}
 
 /// How the packed path walks one product. All numbers follow from the sizes and the number of threads.
 #[derive(Clone, Debug)]
@@ -32,17 +42,23 @@ pub(crate) struct Blocks {
 
 impl Blocks {
     /// Blocks for an `m` x `n` x `k` product, `batches` times, on `nth` threads. No size is 0.
-    pub(crate) fn new(m: usize, n: usize, k: usize, batches: usize, nth: usize, isa: Isa) -> Self {
-        let kernels = Kernels::of(isa);
-        let mr = kernels.mr;
+    pub(crate) fn new(
+        m: usize,
+        n: usize,
+        k: usize,
+        batches: usize,
+        nth: usize,
+        widths: Widths,
+    ) -> Self {
+        let mr = widths.mr;
         // Equal panels waste fewer columns than full ones and a short rest.
-        let nr = n.div_ceil(n.div_ceil(kernels.nr));
+        let nr = n.div_ceil(n.div_ceil(widths.nr));
         let row_panels = m.div_ceil(mr);
         let col_panels = n.div_ceil(nr);
         let k_blocks = k.div_ceil(KC);
 
         let block = nr * KC.min(k);
-        let limit = (SHARED_VALUES / block).max(1);
+        let limit = (SHARED_CELLS / block).max(1);
         let (batches_at_once, cols_at_once, ks_at_once);
         if let Some(all) = col_panels.checked_mul(k_blocks).filter(|&all| all <= limit) {
             batches_at_once = (limit / all).min(batches);
@@ -62,6 +78,7 @@ impl Blocks {
             batches_at_once,
             mr,
             nr,
+            widths.pack_cost,
             nth,
         );
         Blocks {
@@ -77,14 +94,14 @@ impl Blocks {
         }
     }
 
-    /// Values of the shared region.
-    pub(crate) fn shared_values(&self, k: usize) -> usize {
+    /// Cells of the shared region.
+    pub(crate) fn shared_cells(&self, k: usize) -> usize {
         let k = k.min(self.ks_at_once * KC);
         self.batches_at_once * self.cols_at_once * self.nr * k
     }
 
-    /// Values of each thread's own region: for the tallest strip, so that a smaller team never needs more.
-    pub(crate) fn own_values(&self, k: usize) -> usize {
+    /// Cells of each thread's own region: for the tallest strip, so that a smaller team never needs more.
+    pub(crate) fn own_cells(&self, k: usize) -> usize {
         (STRIP_ROWS / self.mr).clamp(1, self.row_panels) * self.mr * KC.min(k)
     }
 }
@@ -101,6 +118,7 @@ fn task_shape(
     batches: usize,
     mr: usize,
     nr: usize,
+    pack_cost: f64,
     nth: usize,
 ) -> (usize, usize) {
     let most_strip = (STRIP_ROWS / mr).min(row_panels).max(1);
@@ -113,7 +131,7 @@ fn task_shape(
             // Cost in multiply-add steps: the tile work, turning rows into panels once per task, and fetching column
             // panels once per strip.
             let work = (strip * mr * chunk * nr) as f64;
-            let pack = 8.0 * (strip * mr) as f64;
+            let pack = pack_cost * (strip * mr) as f64;
             let fetch = 1.0 * (chunk * nr) as f64;
             // One thread may start late: count part of a round more.
             let rounds = if nth == 1 {
@@ -137,8 +155,10 @@ pub(crate) enum Path {
     Empty,
     /// Plain rows of the first operand (of the second, if `swapped`) against a few f32 rows of the other.
     Dot { swapped: bool, few: usize },
-    /// Packed panels.
+    /// Packed f32 panels.
     Packed(Blocks),
+    /// Packed panels of bytes.
+    Int8(Blocks),
 }
 
 /// What decides between direct and packed products.

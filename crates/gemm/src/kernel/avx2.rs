@@ -4,7 +4,7 @@ use super::lanes::{kernel_table, staged, Lanes};
 use core::arch::x86_64::*;
 
 #[derive(Clone, Copy)]
-pub(crate) struct Ymm(__m256);
+pub(crate) struct Ymm(pub(crate) __m256);
 
 /// Eight all-ones words, then eight zero words: an unaligned load from it is the mask of the first n lanes.
 static MASKS: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -70,6 +70,10 @@ impl Lanes for Ymm {
     #[inline(always)]
     unsafe fn add(self, o: Self) -> Self {
         Ymm(unsafe { _mm256_add_ps(self.0, o.0) })
+    }
+    #[inline(always)]
+    unsafe fn mul(self, o: Self) -> Self {
+        Ymm(unsafe { _mm256_mul_ps(self.0, o.0) })
     }
     #[inline(always)]
     unsafe fn sum(self) -> f32 {

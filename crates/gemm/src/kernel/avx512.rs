@@ -4,7 +4,7 @@ use super::lanes::{kernel_table, Lanes};
 use core::arch::x86_64::*;
 
 #[derive(Clone, Copy)]
-pub(crate) struct Zmm(__m512);
+pub(crate) struct Zmm(pub(crate) __m512);
 
 #[inline(always)]
 fn mask(n: usize) -> u16 {
@@ -67,6 +67,10 @@ impl Lanes for Zmm {
     #[inline(always)]
     unsafe fn add(self, o: Self) -> Self {
         Zmm(unsafe { _mm512_add_ps(self.0, o.0) })
+    }
+    #[inline(always)]
+    unsafe fn mul(self, o: Self) -> Self {
+        Zmm(unsafe { _mm512_mul_ps(self.0, o.0) })
     }
     #[inline(always)]
     unsafe fn sum(self) -> f32 {

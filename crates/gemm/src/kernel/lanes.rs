@@ -22,6 +22,7 @@ pub(crate) trait Lanes: Copy {
     /// `a * b + self`, fused where the machine can.
     unsafe fn fma(self, a: Self, b: Self) -> Self;
     unsafe fn add(self, o: Self) -> Self;
+    unsafe fn mul(self, o: Self) -> Self;
     /// Sum of all lanes, in a fixed order.
     unsafe fn sum(self) -> f32;
     /// Loads row `r` by `load(r)` for `r < LANES`, transposes, and stores the first `keep` lanes of each of the first

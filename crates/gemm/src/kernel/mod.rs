@@ -7,9 +7,9 @@
 #![allow(clippy::needless_range_loop)]
 
 #[cfg(target_arch = "x86_64")]
-mod avx2;
+pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
-mod avx512;
+pub(crate) mod avx512;
 pub(crate) mod dot;
 pub(crate) mod lanes;
 #[cfg(target_arch = "aarch64")]

@@ -71,6 +71,10 @@ impl Lanes for Q {
         Q(unsafe { vaddq_f32(self.0, o.0) })
     }
     #[inline(always)]
+    unsafe fn mul(self, o: Self) -> Self {
+        Q(unsafe { vmulq_f32(self.0, o.0) })
+    }
+    #[inline(always)]
     unsafe fn sum(self) -> f32 {
         unsafe { vaddvq_f32(self.0) }
     }

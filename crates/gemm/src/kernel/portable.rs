@@ -70,6 +70,10 @@ impl Lanes for Eight {
         zip(self, o, |x, y| x + y)
     }
     #[inline(always)]
+    unsafe fn mul(self, o: Self) -> Self {
+        zip(self, o, |x, y| x * y)
+    }
+    #[inline(always)]
     unsafe fn sum(self) -> f32 {
         let v = self.0;
         ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]))

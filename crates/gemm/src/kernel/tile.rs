@@ -69,7 +69,7 @@ pub(crate) unsafe fn tile<L: Lanes, const V: usize, const P: usize, const N: usi
                 }
             }
             if left == 0 {
-                write::<L, V, N>(t, &acc);
+                write::<L, V, N>(t.c, t.ldc, t.rows, t.cols, t.add, &acc);
                 return;
             }
             first = false;
@@ -78,15 +78,26 @@ pub(crate) unsafe fn tile<L: Lanes, const V: usize, const P: usize, const N: usi
     }
 }
 
+/// Stores or adds the first `rows` x `cols` of a tile.
+///
+/// # Safety
+/// The machine has the set of `L`; `c` is writable for `rows` x `cols`.
 #[inline(always)]
-unsafe fn write<L: Lanes, const V: usize, const N: usize>(t: &Tile, acc: &[[L; V]; N]) {
+pub(crate) unsafe fn write<L: Lanes, const V: usize, const N: usize>(
+    c: *mut f32,
+    ldc: usize,
+    rows: usize,
+    cols: usize,
+    add: bool,
+    acc: &[[L; V]; N],
+) {
     // SAFETY: rows and cols bound every access, as the caller of `tile` vouches.
     unsafe {
-        if t.rows == V * L::LANES && t.cols == N {
+        if rows == V * L::LANES && cols == N {
             for j in 0..N {
                 for v in 0..V {
-                    let c = t.c.add(j * t.ldc + v * L::LANES);
-                    let r = if t.add {
+                    let c = c.add(j * ldc + v * L::LANES);
+                    let r = if add {
                         L::load(c).add(acc[j][v])
                     } else {
                         acc[j][v]
@@ -98,17 +109,17 @@ unsafe fn write<L: Lanes, const V: usize, const N: usize>(t: &Tile, acc: &[[L; V
         }
         const { assert!(N <= NR_LIMIT) };
         for (j, col) in acc.iter().enumerate() {
-            if j >= t.cols {
+            if j >= cols {
                 break;
             }
             for (v, &val) in col.iter().enumerate() {
                 let at = v * L::LANES;
-                if at >= t.rows {
+                if at >= rows {
                     break;
                 }
-                let n = (t.rows - at).min(L::LANES);
-                let c = t.c.add(j * t.ldc + at);
-                let r = if t.add { L::load_n(c, n).add(val) } else { val };
+                let n = (rows - at).min(L::LANES);
+                let c = c.add(j * ldc + at);
+                let r = if add { L::load_n(c, n).add(val) } else { val };
                 r.store_n(c, n);
             }
         }
