@@ -1,10 +1,70 @@
-//! Element-wise operators, copies, normalisation, softmax, rope and the like: one file per family.
+//! Element-wise operators, copies, normalisation, softmax, rope, attention and the like: one file per family.
+//!
+//! `vec` has the vector arithmetic, `rows` the element formats, `loops` the walk over several tensors, `rules` what `supports`
+//! functions share. A family imports those, the node, the team and the table; never the executor.
+
+mod binary;
+mod convert;
+mod copy;
+//FLASH mod flash;
+//FLASH mod flash_tile;
+mod generate;
+mod get_rows;
+mod glu;
+mod loops;
+mod norm;
+mod reduce;
+mod rope;
+mod rows;
+mod rules;
+mod shape_ops;
+mod softmax;
+mod sort;
+mod transpose;
+mod unary;
+mod upscale;
+pub mod vec;
 
 use crate::table::OpEntry;
 use ggml_oxide_abi::*;
 
 /// What computes `op`, of the operators in this module.
 pub fn entry(op: ggml_op) -> Option<&'static OpEntry> {
-    let _ = op;
-    None
+    Some(match op {
+        GGML_OP_DUP | GGML_OP_CPY | GGML_OP_CONT => &copy::COPY,
+        GGML_OP_ADD | GGML_OP_SUB | GGML_OP_MUL | GGML_OP_DIV | GGML_OP_ADD1 => &binary::BINARY,
+        GGML_OP_ADD_ID => &binary::ADD_ID,
+        GGML_OP_ACC | GGML_OP_SET => &shape_ops::WINDOW,
+        GGML_OP_SQR | GGML_OP_SQRT | GGML_OP_LOG | GGML_OP_SIN | GGML_OP_COS => &unary::SINGLE,
+        GGML_OP_SCALE | GGML_OP_CLAMP | GGML_OP_LEAKY_RELU => &unary::SINGLE,
+        GGML_OP_UNARY => &unary::UNARY,
+        GGML_OP_GLU => &glu::GLU,
+        GGML_OP_SUM => &reduce::SUM,
+        GGML_OP_SUM_ROWS | GGML_OP_MEAN => &reduce::ROWS,
+        GGML_OP_ARGMAX => &reduce::ARGMAX,
+        GGML_OP_CUMSUM => &reduce::CUMSUM,
+        GGML_OP_COUNT_EQUAL => &reduce::COUNT_EQUAL,
+        GGML_OP_REPEAT => &shape_ops::REPEAT,
+        GGML_OP_CONCAT => &shape_ops::CONCAT,
+        GGML_OP_PAD => &shape_ops::PAD,
+        GGML_OP_PAD_REFLECT_1D => &shape_ops::REFLECT,
+        GGML_OP_ROLL => &shape_ops::ROLL,
+        GGML_OP_NORM | GGML_OP_RMS_NORM | GGML_OP_L2_NORM => &norm::NORM,
+        GGML_OP_GROUP_NORM => &norm::GROUP_NORM,
+        GGML_OP_GET_ROWS => &get_rows::GET_ROWS,
+        GGML_OP_SET_ROWS => &get_rows::SET_ROWS,
+        GGML_OP_SOFT_MAX => &softmax::SOFT_MAX,
+        GGML_OP_DIAG_MASK_INF | GGML_OP_DIAG_MASK_ZERO => &softmax::DIAG_MASK,
+        GGML_OP_ROPE | GGML_OP_ROPE_BACK => &rope::ROPE,
+        GGML_OP_UPSCALE => &upscale::UPSCALE,
+        GGML_OP_ARANGE => &generate::ARANGE,
+        GGML_OP_TIMESTEP_EMBEDDING => &generate::TIMESTEP,
+        GGML_OP_FILL => &generate::FILL,
+        GGML_OP_TRI => &generate::TRI,
+        GGML_OP_DIAG => &generate::DIAG,
+        GGML_OP_ARGSORT => &sort::ARGSORT,
+        GGML_OP_TOP_K => &sort::TOP_K,
+        //FLASH        GGML_OP_FLASH_ATTN_EXT => &flash::FLASH,
+        _ => return None,
+    })
 }

@@ -157,9 +157,8 @@ unsafe fn erfc_tail<V: Lanes>(a: V) -> V {
         // Far out the square's rounding would cost many ulp: its remainder goes in by a second factor.
         let a = V::splat(11.0).min(a);
         let s = a.mul(a);
-        let rest = s.neg().fma(V::splat(1.0), V::splat(0.0));
-        let low = a.fma(a, rest);
-        let e = exp(rest);
+        let low = a.fma(a, s.neg());
+        let e = exp(s.neg());
         erfcx(a).mul(low.fnma(e, e))
     }
 }
@@ -220,8 +219,28 @@ pub unsafe fn gelu_erf<V: Lanes>(x: V) -> V {
         let far = V::select(u.lt(zero), tail, V::splat(2.0).sub(tail));
         let near = one.add(erf_small(a).copysign(u));
         let f = V::select(a.lt(V::splat(0.92)), near, far);
-        let r = half.mul(x).mul(f);
-        // NaN compares false everywhere above and would come out as a number times NaN: x carries it.
-        r
+        half.mul(x).mul(f)
+    }
+}
+
+/// `e^x - 1`, within 2 ulp.
+///
+/// # Safety
+/// The machine runs `V`.
+#[inline(always)]
+pub unsafe fn expm1<V: Lanes>(x: V) -> V {
+    // SAFETY: the caller's promise about V.
+    unsafe {
+        let one = V::splat(1.0);
+        let big = exp(x);
+        let x = V::splat(80.0).min(V::splat(-40.0).max(x));
+        let n = x.mul(V::splat(std::f32::consts::LOG2_E)).round_even();
+        let r = n.fnma(V::splat(0.693_359_4), x);
+        let r = n.fnma(V::splat(-2.121_944_4e-4), r);
+        let p = poly(r, [1.979_022_3e-4, 1.394_478_4e-3, 8.333_497e-3, 4.166_629_3e-2, 0.166_666_66, 0.5]);
+        // 2^n (e^r - 1) + (2^n - 1): no cancellation near zero, where n is 0.
+        let q = p.fma(r.mul(r), r);
+        let small = q.scale2(n).add(one.scale2(n).sub(one));
+        V::select(V::splat(79.0).lt(x), big, small)
     }
 }

@@ -1,0 +1,217 @@
+//! Reductions of rows of f32. Their shape depends on the length alone: four accumulators of 16 lanes, folded into f64 every
+//! 1024 values, so that long rows lose no more than short ones.
+
+use super::{dispatch, Kernel, Lanes, LANES};
+
+const BLOCK: usize = 1024;
+
+/// What is added up of each value.
+trait Term: Copy {
+    unsafe fn add<V: Lanes>(self, x: V, acc: V) -> V;
+    /// What a lane past the end must hold to add nothing.
+    fn pad(self) -> f32 {
+        0.0
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Plain;
+#[derive(Clone, Copy)]
+struct Square;
+#[derive(Clone, Copy)]
+struct SquareFrom(f32);
+
+impl Term for Plain {
+    #[inline(always)]
+    unsafe fn add<V: Lanes>(self, x: V, acc: V) -> V {
+        // SAFETY: the caller's promise about V.
+        unsafe { acc.add(x) }
+    }
+}
+impl Term for Square {
+    #[inline(always)]
+    unsafe fn add<V: Lanes>(self, x: V, acc: V) -> V {
+        // SAFETY: the caller's promise about V.
+        unsafe { x.fma(x, acc) }
+    }
+}
+impl Term for SquareFrom {
+    #[inline(always)]
+    unsafe fn add<V: Lanes>(self, x: V, acc: V) -> V {
+        // SAFETY: the caller's promise about V.
+        unsafe {
+            let d = x.sub(V::splat(self.0));
+            d.fma(d, acc)
+        }
+    }
+    fn pad(self) -> f32 {
+        self.0
+    }
+}
+
+struct Sum<T> {
+    t: T,
+    x: *const f32,
+    n: usize,
+}
+
+impl<T: Term> Kernel for Sum<T> {
+    type Out = f64;
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) -> f64 {
+        // SAFETY: reads stay below n: the caller's promise.
+        unsafe {
+            let mut total = 0.0f64;
+            let mut start = 0;
+            while start < self.n {
+                let end = (start + BLOCK).min(self.n);
+                let mut acc = [V::splat(0.0); 4];
+                let mut i = start;
+                while i + 4 * LANES <= end {
+                    for (k, acc) in acc.iter_mut().enumerate() {
+                        *acc = self.t.add(V::load(self.x.add(i + k * LANES)), *acc);
+                    }
+                    i += 4 * LANES;
+                }
+                let mut k = 0;
+                while i + LANES <= end {
+                    acc[k] = self.t.add(V::load(self.x.add(i)), acc[k]);
+                    i += LANES;
+                    k += 1;
+                }
+                if i < end {
+                    let mut last = [self.t.pad(); LANES];
+                    std::ptr::copy_nonoverlapping(self.x.add(i), last.as_mut_ptr(), end - i);
+                    acc[3] = self.t.add(V::from_array(last), acc[3]);
+                }
+                total += acc[0].add(acc[1]).add(acc[2].add(acc[3])).sum_f64();
+                start = end;
+            }
+            total
+        }
+    }
+}
+
+/// Sum of a row.
+///
+/// # Safety
+/// `x` is good for `n` values.
+pub unsafe fn sum(x: *const f32, n: usize) -> f64 {
+    // SAFETY: the caller's promise.
+    unsafe { dispatch(Sum { t: Plain, x, n }) }
+}
+
+/// Sum of squares.
+///
+/// # Safety
+/// `x` is good for `n` values.
+pub unsafe fn sum_sq(x: *const f32, n: usize) -> f64 {
+    // SAFETY: the caller's promise.
+    unsafe { dispatch(Sum { t: Square, x, n }) }
+}
+
+/// Sum of squared distances from `mean`.
+///
+/// # Safety
+/// `x` is good for `n` values.
+pub unsafe fn sum_sq_from(x: *const f32, n: usize, mean: f32) -> f64 {
+    // SAFETY: the caller's promise.
+    unsafe { dispatch(Sum { t: SquareFrom(mean), x, n }) }
+}
+
+struct Max {
+    x: *const f32,
+    n: usize,
+}
+
+impl Kernel for Max {
+    type Out = f32;
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) -> f32 {
+        // SAFETY: reads stay below n: the caller's promise.
+        unsafe {
+            let mut acc = [V::splat(f32::NEG_INFINITY); 2];
+            let mut i = 0;
+            while i + 2 * LANES <= self.n {
+                acc[0] = V::load(self.x.add(i)).max(acc[0]);
+                acc[1] = V::load(self.x.add(i + LANES)).max(acc[1]);
+                i += 2 * LANES;
+            }
+            let mut m = acc[0].max(acc[1]).hmax();
+            while i < self.n {
+                let v = self.x.add(i).read_unaligned();
+                m = if v > m { v } else { m };
+                i += 1;
+            }
+            m
+        }
+    }
+}
+
+/// Largest value of a row, NaN left out; minus infinity for none.
+///
+/// # Safety
+/// `x` is good for `n` values.
+pub unsafe fn max(x: *const f32, n: usize) -> f32 {
+    // SAFETY: the caller's promise.
+    unsafe { dispatch(Max { x, n }) }
+}
+
+struct ExpSum {
+    x: *mut f32,
+    n: usize,
+    max: f32,
+}
+
+impl Kernel for ExpSum {
+    type Out = f64;
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) -> f64 {
+        // SAFETY: reads and writes stay below n: the caller's promise.
+        unsafe {
+            let m = V::splat(self.max);
+            let mut total = 0.0f64;
+            let mut start = 0;
+            while start < self.n {
+                let end = (start + BLOCK).min(self.n);
+                let mut acc = [V::splat(0.0); 2];
+                let mut i = start;
+                while i + 2 * LANES <= end {
+                    for (k, acc) in acc.iter_mut().enumerate() {
+                        let p = self.x.add(i + k * LANES);
+                        let e = super::math::exp(V::load(p).sub(m));
+                        e.store(p);
+                        *acc = acc.add(e);
+                    }
+                    i += 2 * LANES;
+                }
+                if i + LANES <= end {
+                    let p = self.x.add(i);
+                    let e = super::math::exp(V::load(p).sub(m));
+                    e.store(p);
+                    acc[0] = acc[0].add(e);
+                    i += LANES;
+                }
+                if i < end {
+                    let mut last = [f32::NEG_INFINITY; LANES];
+                    std::ptr::copy_nonoverlapping(self.x.add(i), last.as_mut_ptr(), end - i);
+                    let e = super::math::exp(V::from_array(last).sub(m));
+                    e.store_n(self.x.add(i), end - i);
+                    acc[1] = acc[1].add(e);
+                }
+                total += acc[0].add(acc[1]).sum_f64();
+                start = end;
+            }
+            total
+        }
+    }
+}
+
+/// Replaces each value by `e^(value - max)` and answers their sum. `max` is finite.
+///
+/// # Safety
+/// `x` is good for `n` values.
+pub unsafe fn exp_sum(x: *mut f32, n: usize, max: f32) -> f64 {
+    // SAFETY: the caller's promise.
+    unsafe { dispatch(ExpSum { x, n, max }) }
+}
