@@ -10,6 +10,7 @@ pub mod backend;
 pub mod cpu;
 pub mod device;
 pub mod ext;
+pub mod gguf;
 mod variadic;
 pub mod graph;
 
