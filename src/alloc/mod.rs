@@ -1,13 +1,23 @@
 //! Where tensors go: a planner that knows numbers only, and the allocators that give its answers memory.
 //!
 //! - [`space`], [`problem`], [`plan`], `pack`: the planner. Safe code, no pointers, time linear in the nodes.
+//! - [`inplace`]: which operators may write over which source.
+//! - [`lower`]: from a graph to the planner's numbers and back.
+//! - [`gallocr`]: the graph allocator.
+//! - [`whole`]: tensors one behind the other, and all tensors of a context.
 //!
-//! Imports: [`crate::error`], [`crate::graph`], and for memory [`crate::backend`].
+//! Imports: [`crate::error`], [`crate::tensor`], [`crate::graph`], and for memory [`crate::backend`].
 
+pub mod gallocr;
+pub mod inplace;
+pub mod lower;
 mod pack;
 pub mod plan;
 pub mod problem;
 pub mod space;
+pub mod whole;
+
+pub use gallocr::{Gallocr, Outcome};
 
 #[cfg(test)]
 mod plan_tests;

@@ -70,16 +70,11 @@ impl Buft {
         }
     }
 
-    /// Bytes that tensors which belong together take.
-    pub fn alloc_size_n(self, tensors: &mut [*mut ggml_tensor]) -> usize {
-        match self.get().iface.get_alloc_size_n {
-            // SAFETY: as `alloc_n`.
-            Some(f) => unsafe { f(self.as_raw(), tensors.as_mut_ptr(), tensors.len() as c_int) },
-            None => tensors.iter().fold(0usize, |sum, &t| {
-                // SAFETY: the caller hands over live tensors.
-                sum.saturating_add(unsafe { t.as_ref() }.map_or(0, |t| self.alloc_size(t)))
-            }),
-        }
+    /// Bytes that tensors which belong together take, where the buffer type says so.
+    pub fn alloc_size_n(self, tensors: &mut [*mut ggml_tensor]) -> Option<usize> {
+        let size = self.get().iface.get_alloc_size_n?;
+        // SAFETY: as `alloc_n`.
+        Some(unsafe { size(self.as_raw(), tensors.as_mut_ptr(), tensors.len() as c_int) })
     }
 
     /// Whether its addresses are the host's and it uses the standard layout.

@@ -6,10 +6,13 @@
 //! - Objects are not used from two threads at once unless the header says so.
 //! - NULL and values out of range are answered with an error ([`crate::error`]), never with an abort.
 
+pub mod alloc;
 pub mod backend;
 pub mod cpu;
 pub mod device;
 pub mod ext;
+pub mod ggml;
+pub mod ggml_cpu_values;
 pub mod gguf;
 mod variadic;
 pub mod graph;

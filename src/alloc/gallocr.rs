@@ -1,0 +1,259 @@
+//! The graph allocator: plans a graph, keeps buffers for the plan, and gives the graph's tensors their addresses.
+
+use super::lower::{lower, match_record, Memory, Record, Source};
+use super::plan::plan;
+use super::problem::{Plan, PlanError, Problem, NONE};
+use crate::backend::{Buffer, Buft};
+use crate::error::Error;
+use crate::graph::{self, index::Index};
+use ggml_oxide_abi::*;
+use ggml_oxide_shape as shape;
+
+/// What an opaque `ggml_gallocr` is.
+pub struct Gallocr {
+    memory: Memory,
+    /// By space: the buffers of its chunks, once there are any.
+    buffers: Vec<Option<Vec<Buffer>>>,
+    /// What the buffers are laid out for.
+    record: Option<Record>,
+    index: Index,
+}
+
+/// What became of an allocation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// Every tensor has its address.
+    Done,
+    /// The plan at hand is for another graph, and only the caller knows the buffers for this one.
+    NeedsReserve,
+}
+
+impl Gallocr {
+    /// An allocator over buffers of the given types; equal types share their memory.
+    pub fn new(bufts: &[Buft]) -> Self {
+        let memory = Memory::new(bufts);
+        let buffers = memory.spaces.iter().map(|_| None).collect();
+        Gallocr { memory, buffers, record: None, index: Index::default() }
+    }
+
+    /// Tensors that get no memory from now on; what was planned without them is forgotten.
+    pub fn set_skipped(&mut self, tensors: impl IntoIterator<Item = *const ggml_tensor>) {
+        let skipped = tensors.into_iter().map(|t| t.addr()).collect();
+        if skipped != self.memory.skipped {
+            self.memory.skipped = skipped;
+            self.record = None;
+        }
+    }
+
+    /// Lays the buffers out for `graph` and allocates what is missing of them; no tensor is touched.
+    ///
+    /// # Safety
+    /// The graph, its tensors and what they read and view are live.
+    pub unsafe fn reserve(
+        &mut self,
+        graph: &ggml_cgraph,
+        node_buffers: Option<&[i32]>,
+        leaf_buffers: Option<&[i32]>,
+    ) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        let source = unsafe { source(graph, node_buffers, leaf_buffers) }?;
+        // SAFETY: as above.
+        let (problem, plan) = unsafe { self.plan(source) }?;
+        self.record = None;
+        for space in 0..self.buffers.len() {
+            self.ensure(space, &plan.chunks[space])?;
+        }
+        self.record = Some(Record { problem, plan, keys: self.index.keys().to_vec() });
+        Ok(())
+    }
+
+    /// Bytes of each buffer that [`Gallocr::reserve`] would lay out; nothing is allocated or forgotten.
+    ///
+    /// # Safety
+    /// As [`Gallocr::reserve`].
+    pub unsafe fn sizes(
+        &mut self,
+        graph: &ggml_cgraph,
+        node_buffers: Option<&[i32]>,
+        leaf_buffers: Option<&[i32]>,
+    ) -> Result<Vec<usize>, Error> {
+        // SAFETY: the caller's promise.
+        let source = unsafe { source(graph, node_buffers, leaf_buffers) }?;
+        // SAFETY: as above.
+        let (_, plan) = unsafe { self.plan(source) }?;
+        Ok(self.memory.space_of.iter().map(|&s| plan.size(s as usize)).collect())
+    }
+
+    /// Gives every tensor of `graph` that has no storage its address. With one buffer the plan is renewed where the graph is another.
+    ///
+    /// # Safety
+    /// As [`Gallocr::reserve`].
+    pub unsafe fn alloc(&mut self, graph: &ggml_cgraph) -> Result<Outcome, Error> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let source = source(graph, None, None)?;
+            let tensors = match self.matching(source) {
+                Some(tensors) => tensors,
+                None if self.memory.space_of.len() != 1 => return Ok(Outcome::NeedsReserve),
+                None => {
+                    self.reserve(graph, None, None)?;
+                    self.index.keys().iter().map(|&t| std::ptr::with_exposed_provenance_mut(t)).collect()
+                }
+            };
+            for buffer in self.buffers.iter().flatten().flatten() {
+                buffer.reset();
+            }
+            self.assign(&tensors)
+        }
+    }
+
+    /// Bytes of buffer `id`; 0 for one that shares the memory of an earlier one, and before anything was reserved.
+    pub fn buffer_size(&self, id: usize) -> Option<usize> {
+        let space = *self.memory.space_of.get(id)?;
+        let shared = self.memory.space_of[..id].contains(&space);
+        let size = self.buffers[space as usize].iter().flatten().map(|b| b.size()).sum();
+        Some(if shared { 0 } else { size })
+    }
+
+    /// Buffers that the allocator was made for.
+    pub fn n_buffers(&self) -> usize {
+        self.memory.space_of.len()
+    }
+
+    unsafe fn plan(&mut self, source: Source) -> Result<(Problem, Plan), Error> {
+        // SAFETY: the promise of the callers.
+        let problem = unsafe { lower(source, &self.memory, &mut self.index) }?;
+        let keys = self.index.keys();
+        // SAFETY: the keys are the addresses of the source's live tensors.
+        let tensor = |t: u32| unsafe { &*std::ptr::with_exposed_provenance::<ggml_tensor>(keys[t as usize]) };
+        let plan = plan(&problem, &mut |t, space| self.memory.size_in(tensor(t), space)).map_err(|e| match e {
+            PlanError::TooLarge(NONE) => Error::memory("the tensors of the graph are larger than an address can say"),
+            PlanError::TooLarge(t) => {
+                let (t, bytes) = (tensor(t), problem.tensors[t as usize].size);
+                Error::memory(format!("tensor '{}' needs {bytes} bytes, more than there can be", shape::name(t)))
+            }
+            PlanError::Malformed => Error::new(GGML_EXT_CODE_INTERNAL, "the graph was read wrongly"),
+        })?;
+        Ok((problem, plan))
+    }
+
+    unsafe fn matching(&mut self, source: Source) -> Option<Vec<*mut ggml_tensor>> {
+        let record = self.record.as_ref()?;
+        // SAFETY: the promise of the callers.
+        unsafe { match_record(source, record, &self.memory, &mut self.index) }
+    }
+
+    /// Makes the buffers of `space` at least as large as `chunks` says. The old ones go first: both at once may not fit.
+    fn ensure(&mut self, space: usize, chunks: &[usize]) -> Result<(), Error> {
+        if let Some(have) = &self.buffers[space] {
+            if chunks.iter().enumerate().all(|(i, &size)| have.get(i).map_or(0, |b| b.size()) >= size) {
+                return Ok(());
+            }
+        }
+        self.free(space);
+        let mut buffers = Vec::new();
+        for &size in chunks {
+            match self.memory.spaces[space].alloc(size) {
+                Some(buffer) => {
+                    buffer.set_usage(GGML_BACKEND_BUFFER_USAGE_COMPUTE);
+                    buffers.push(buffer);
+                }
+                None => {
+                    self.buffers[space] = Some(buffers);
+                    self.free(space);
+                    let name = self.memory.spaces[space].name();
+                    return Err(Error::memory(format!("buffer type '{name}' does not give {size} bytes for the graph")));
+                }
+            }
+        }
+        self.buffers[space] = Some(buffers);
+        Ok(())
+    }
+
+    fn free(&mut self, space: usize) {
+        for buffer in self.buffers[space].take().into_iter().flatten() {
+            // SAFETY: the buffers are the allocator's own; tensors that lie in them are lost when it lays out anew, as documented.
+            unsafe { buffer.free() }
+        }
+    }
+
+    /// Writes addresses: first tensors with storage of their own, then the views of them.
+    unsafe fn assign(&self, tensors: &[*mut ggml_tensor]) -> Result<Outcome, Error> {
+        let Some(record) = &self.record else { return Ok(Outcome::NeedsReserve) };
+        let bases: Vec<Vec<_>> =
+            self.buffers.iter().map(|b| b.iter().flatten().map(|&b| (b, b.base())).collect()).collect();
+        for (&tensor, slot) in tensors.iter().zip(&record.plan.slots) {
+            let Some(slot) = slot else { continue };
+            // SAFETY: the promise of `alloc`.
+            let t = unsafe { &mut *tensor };
+            if !t.data.is_null() || !t.buffer.is_null() {
+                continue;
+            }
+            let &(buffer, base) = &bases[slot.space as usize][slot.place.chunk as usize];
+            t.buffer = buffer.as_raw();
+            t.data = base.wrapping_byte_add(slot.place.offset);
+            init(buffer, tensor)?;
+        }
+        for (&tensor, known) in tensors.iter().zip(&record.problem.tensors) {
+            if known.root != NONE {
+                // SAFETY: the promise of `alloc`.
+                unsafe { place_view(tensor, 0) }?;
+            }
+        }
+        Ok(Outcome::Done)
+    }
+}
+
+impl Drop for Gallocr {
+    fn drop(&mut self) {
+        for space in 0..self.buffers.len() {
+            self.free(space);
+        }
+    }
+}
+
+fn init(buffer: Buffer, tensor: *mut ggml_tensor) -> Result<(), Error> {
+    match buffer.init_tensor(tensor) {
+        GGML_STATUS_SUCCESS => Ok(()),
+        status => {
+            // SAFETY: the callers hand over live tensors.
+            let t = unsafe { &mut *tensor };
+            (t.data, t.buffer) = (std::ptr::null_mut(), std::ptr::null_mut());
+            Err(Error::new(GGML_EXT_CODE_BACKEND, format!("the buffer cannot take tensor '{}': {status:?}", shape::name(t))))
+        }
+    }
+}
+
+/// Gives a view the address of its storage, if that has one in a buffer.
+unsafe fn place_view(tensor: *mut ggml_tensor, depth: u32) -> Result<(), Error> {
+    // SAFETY: the promise of `Gallocr::alloc`; what a live tensor views is live.
+    let (t, storage) = unsafe { (&mut *tensor, &mut *(*tensor).view_src) };
+    if !t.buffer.is_null() || depth > 64 {
+        return Ok(());
+    }
+    if !storage.view_src.is_null() {
+        // SAFETY: as above.
+        unsafe { place_view(t.view_src, depth + 1) }?;
+    }
+    // SAFETY: a tensor's buffer is live while the tensor is used.
+    let Some(buffer) = (unsafe { Buffer::from_raw(storage.buffer) }) else { return Ok(()) };
+    t.buffer = storage.buffer;
+    // storage of no bytes may have no address; then the view has no bytes either
+    t.data = if storage.data.is_null() { storage.data } else { storage.data.wrapping_byte_add(t.view_offs) };
+    init(buffer, tensor)
+}
+
+unsafe fn source<'a>(
+    graph: &ggml_cgraph,
+    node_buffers: Option<&'a [i32]>,
+    leaf_buffers: Option<&'a [i32]>,
+) -> Result<Source<'a>, Error> {
+    // SAFETY: the promise of the callers.
+    unsafe {
+        if let Some((fault, _)) = graph::fault(graph) {
+            return Err(fault);
+        }
+        let (nodes, leafs) = (graph::checked_nodes(graph)?, graph::checked_leafs(graph)?);
+        Ok(Source { nodes, leafs, node_buffers, leaf_buffers })
+    }
+}
