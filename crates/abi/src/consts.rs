@@ -21,6 +21,9 @@ pub const GGML_MEM_ALIGN: usize = 16;
 /// Bytes of a tensor's name with its terminating zero, chosen when the library is built.
 pub const GGML_MAX_NAME: usize = parse(env!("GGML_MAX_NAME"));
 
+/// Tasks of a custom operator: as many as there are threads.
+pub const GGML_N_TASKS_MAX: c_int = -1;
+
 /// `ggml_rope_ext` modes: adjacent pairs.
 pub const GGML_ROPE_TYPE_NORMAL: c_int = 0;
 /// Pairs half a row apart.

@@ -71,6 +71,37 @@ pub type ggml_to_float_t = Option<unsafe extern "C" fn(x: *const c_void, y: *mut
 /// Encodes `k` elements.
 pub type ggml_from_float_t = Option<unsafe extern "C" fn(x: *const f32, y: *mut c_void, k: i64)>;
 
+/// An operator of the caller's with one source: thread `ith` of `nth` computes its share of `dst`.
+pub type ggml_custom1_op_t = Option<
+    unsafe extern "C" fn(dst: *mut ggml_tensor, a: *const ggml_tensor, ith: c_int, nth: c_int, userdata: *mut c_void),
+>;
+/// As [`ggml_custom1_op_t`], with two sources.
+pub type ggml_custom2_op_t = Option<
+    unsafe extern "C" fn(
+        dst: *mut ggml_tensor,
+        a: *const ggml_tensor,
+        b: *const ggml_tensor,
+        ith: c_int,
+        nth: c_int,
+        userdata: *mut c_void,
+    ),
+>;
+/// As [`ggml_custom1_op_t`], with three sources.
+pub type ggml_custom3_op_t = Option<
+    unsafe extern "C" fn(
+        dst: *mut ggml_tensor,
+        a: *const ggml_tensor,
+        b: *const ggml_tensor,
+        c: *const ggml_tensor,
+        ith: c_int,
+        nth: c_int,
+        userdata: *mut c_void,
+    ),
+>;
+/// As [`ggml_custom1_op_t`]; the sources are in `dst->src`.
+pub type ggml_custom_op_t =
+    Option<unsafe extern "C" fn(dst: *mut ggml_tensor, ith: c_int, nth: c_int, userdata: *mut c_void)>;
+
 /// Facts about a format.
 #[repr(C)]
 pub struct ggml_type_traits {

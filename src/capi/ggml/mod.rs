@@ -1,0 +1,25 @@
+//! Entry points of ggml.h but for those of graphs: one file per family of operators, as the rules of [`crate::tensor`] have them.
+//!
+//! Every builder answers NULL only for a NULL context; whatever else is wrong with its arguments, it answers a poisoned tensor
+//! ([`crate::tensor::poison`]) and records the failure.
+
+mod arithmetic;
+mod context;
+mod conv;
+mod copy;
+mod custom;
+mod edit;
+mod formats;
+mod glu;
+mod image;
+mod matmul;
+mod names;
+mod norm;
+mod query;
+mod reduce;
+mod rope;
+mod system;
+mod unary;
+mod view;
+
+pub use system::abort_callback;
