@@ -6,8 +6,8 @@
 mod binary;
 mod convert;
 mod copy;
-//FLASH mod flash;
-//FLASH mod flash_tile;
+mod flash;
+mod flash_tile;
 mod generate;
 mod get_rows;
 mod glu;
@@ -64,7 +64,7 @@ pub fn entry(op: ggml_op) -> Option<&'static OpEntry> {
         GGML_OP_DIAG => &generate::DIAG,
         GGML_OP_ARGSORT => &sort::ARGSORT,
         GGML_OP_TOP_K => &sort::TOP_K,
-        //FLASH        GGML_OP_FLASH_ATTN_EXT => &flash::FLASH,
+        GGML_OP_FLASH_ATTN_EXT => &flash::FLASH,
         _ => return None,
     })
 }

@@ -7,6 +7,8 @@ pub const LANES: usize = 16;
 /// also need them good for the lanes they touch (no alignment asked).
 #[allow(clippy::missing_safety_doc)]
 pub trait Lanes: Copy {
+    /// Whether one value is one register and there are 32 of them.
+    const WIDE: bool;
     /// Answer of a comparison.
     type Mask: Copy;
 

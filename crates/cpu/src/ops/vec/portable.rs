@@ -45,6 +45,7 @@ fn tree<T: Copy>(mut a: [T; LANES], f: impl Fn(T, T) -> T) -> T {
 
 // SAFETY for every block below: the pointers are good for the lanes touched, by the trait's contract.
 impl Lanes for Portable {
+    const WIDE: bool = false;
     type Mask = [bool; LANES];
 
     #[inline(always)]

@@ -104,6 +104,7 @@ unsafe fn bf16_bits(x: __m256) -> __m256i {
 }
 
 impl Lanes for Avx2 {
+    const WIDE: bool = false;
     type Mask = (__m256, __m256);
 
     two! {

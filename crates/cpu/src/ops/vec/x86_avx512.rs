@@ -28,6 +28,7 @@ macro_rules! f {
 }
 
 impl Lanes for Avx512 {
+    const WIDE: bool = true;
     type Mask = __mmask16;
 
     f! {

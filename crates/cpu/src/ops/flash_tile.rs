@@ -1,0 +1,235 @@
+//! One step of attention: some query rows against one tile of keys and values, all in f32.
+
+use super::vec::{math, Elem, Kernel, Lanes, F16, LANES};
+
+/// Keys of a tile. Fixed, since the order of additions depends on it.
+pub const KV: usize = 256;
+/// Rows of a register block.
+pub const MR: usize = 6;
+
+/// A tile step. Row r of the queries has the running maximum `m[r]` and sum `l[r]`; its output row is scaled to that maximum.
+pub struct Step {
+    /// Query rows.
+    pub rows: usize,
+    /// Queries, packed `[rows][dk]`.
+    pub q: *const f32,
+    /// Length of a query and a key.
+    pub dk: usize,
+    /// Keys, turned: `[dk][KV]`.
+    pub k: *const f32,
+    /// Keys and values in the tile, at most [`KV`].
+    pub n: usize,
+    /// Values `[n][dv]`.
+    pub v: *const f32,
+    /// Length of a value, padded to whole lanes.
+    pub dv: usize,
+    /// Outputs `[rows][dv]`.
+    pub o: *mut f32,
+    /// Running maxima.
+    pub m: *mut f32,
+    /// Running sums.
+    pub l: *mut f64,
+    /// Room for `MR * KV` logits.
+    pub s: *mut f32,
+    /// What logits are multiplied by (softcap already divided out).
+    pub scale: f32,
+    /// Logits go through `cap * tanh(x)` when it is not 0.
+    pub cap: f32,
+    /// For each row the f16 mask of this tile's keys, or NULL for no mask at all.
+    pub mask: *const *const u16,
+    /// What the mask is multiplied by, for each row.
+    pub slope: *const f32,
+}
+
+/// `c[MR_][16 NV] = (c +) a[MR_][depth] b[depth][16 NV]`
+#[allow(clippy::too_many_arguments)]
+#[inline(always)]
+unsafe fn block<V: Lanes, const M: usize, const NV: usize>(
+    depth: usize,
+    a: *const f32,
+    lda: usize,
+    b: *const f32,
+    ldb: usize,
+    c: *mut f32,
+    ldc: usize,
+    add: bool,
+) {
+    // SAFETY: the caller's promise: all rows hold what the shapes say.
+    unsafe {
+        let mut acc = [[V::splat(0.0); NV]; M];
+        if add {
+            for (r, row) in acc.iter_mut().enumerate() {
+                for (j, x) in row.iter_mut().enumerate() {
+                    *x = V::load(c.add(r * ldc + j * LANES));
+                }
+            }
+        }
+        for d in 0..depth {
+            let mut x = [V::splat(0.0); NV];
+            for (j, x) in x.iter_mut().enumerate() {
+                *x = V::load(b.add(d * ldb + j * LANES));
+            }
+            for (r, row) in acc.iter_mut().enumerate() {
+                let y = V::splat(*a.add(r * lda + d));
+                for (acc, x) in row.iter_mut().zip(x) {
+                    *acc = y.fma(x, *acc);
+                }
+            }
+        }
+        for (r, row) in acc.iter().enumerate() {
+            for (j, x) in row.iter().enumerate() {
+                x.store(c.add(r * ldc + j * LANES));
+            }
+        }
+    }
+}
+
+/// As [`block`], for any number of columns that is whole lanes.
+#[allow(clippy::too_many_arguments)]
+#[inline(always)]
+unsafe fn panel<V: Lanes, const M: usize>(
+    n: usize,
+    depth: usize,
+    a: *const f32,
+    lda: usize,
+    b: *const f32,
+    ldb: usize,
+    c: *mut f32,
+    ldc: usize,
+    add: bool,
+) {
+    let mut j = 0;
+    // SAFETY: the caller's promise.
+    unsafe {
+        while V::WIDE && j + 4 * LANES <= n {
+            block::<V, M, 4>(depth, a, lda, b.add(j), ldb, c.add(j), ldc, add);
+            j += 4 * LANES;
+        }
+        while V::WIDE && j + 2 * LANES <= n {
+            block::<V, M, 2>(depth, a, lda, b.add(j), ldb, c.add(j), ldc, add);
+            j += 2 * LANES;
+        }
+        while j < n {
+            block::<V, M, 1>(depth, a, lda, b.add(j), ldb, c.add(j), ldc, add);
+            j += LANES;
+        }
+    }
+}
+
+/// As [`panel`], for 1 to [`MR`] rows.
+#[allow(clippy::too_many_arguments)]
+#[inline(always)]
+unsafe fn rows<V: Lanes>(
+    m: usize,
+    n: usize,
+    depth: usize,
+    a: *const f32,
+    lda: usize,
+    b: *const f32,
+    ldb: usize,
+    c: *mut f32,
+    ldc: usize,
+    add: bool,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if m == MR {
+            return panel::<V, MR>(n, depth, a, lda, b, ldb, c, ldc, add);
+        }
+        let mut r = 0;
+        while r + 2 <= m {
+            panel::<V, 2>(n, depth, a.add(r * lda), lda, b, ldb, c.add(r * ldc), ldc, add);
+            r += 2;
+        }
+        if r < m {
+            panel::<V, 1>(n, depth, a.add(r * lda), lda, b, ldb, c.add(r * ldc), ldc, add);
+        }
+    }
+}
+
+impl Step {
+    /// Turns the logits of row `r` into weights, updates maximum, sum and output row.
+    #[inline(always)]
+    unsafe fn soften<V: Lanes>(&self, r: usize, s: *mut f32) {
+        let (n, padded) = (self.n, self.n.next_multiple_of(LANES));
+        // SAFETY: the logits have room for padded values; r is a row.
+        unsafe {
+            let plain = self.mask.is_null() && self.cap == 0.0 && self.scale > 0.0;
+            if !plain {
+                let mask = if self.mask.is_null() { std::ptr::null() } else { *self.mask.add(r) };
+                let slope = V::splat(*self.slope.add(r));
+                for i in (0..padded).step_by(LANES) {
+                    let mut x = V::load(s.add(i)).mul(V::splat(self.scale));
+                    if self.cap != 0.0 {
+                        x = math::tanh(x).mul(V::splat(self.cap));
+                    }
+                    if !mask.is_null() {
+                        let k = (n - i).min(LANES);
+                        let m: V = if k == LANES { F16::load(mask.add(i)) } else { F16::load_n(mask.add(i), k) };
+                        x = m.fma(slope, x);
+                    }
+                    x.store(s.add(i));
+                }
+            }
+            for i in n..padded {
+                *s.add(i) = f32::NEG_INFINITY;
+            }
+            let mut top = V::splat(f32::NEG_INFINITY);
+            for i in (0..padded).step_by(LANES) {
+                top = V::load(s.add(i)).max(top);
+            }
+            let scale = if plain { self.scale } else { 1.0 };
+            let top = top.hmax() * scale;
+            let old = *self.m.add(r);
+            let max = if top > old { top } else { old };
+            if max == f32::NEG_INFINITY {
+                // Nothing takes part: weights of zero, NaN kept.
+                for i in 0..padded {
+                    let x = *s.add(i);
+                    *s.add(i) = if x.is_nan() { x } else { 0.0 };
+                }
+                return;
+            }
+            let neg = V::splat(-max);
+            let mut sum = V::splat(0.0);
+            for i in (0..padded).step_by(LANES) {
+                let e = math::exp(V::load(s.add(i)).fma(V::splat(scale), neg));
+                e.store(s.add(i));
+                sum = sum.add(e);
+            }
+            if max > old {
+                let keep = (old - max).exp();
+                *self.m.add(r) = max;
+                *self.l.add(r) *= f64::from(keep);
+                let o = self.o.add(r * self.dv);
+                for i in (0..self.dv).step_by(LANES) {
+                    V::load(o.add(i)).mul(V::splat(keep)).store(o.add(i));
+                }
+            }
+            *self.l.add(r) += sum.sum_f64();
+        }
+    }
+}
+
+impl Kernel for Step {
+    type Out = ();
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) {
+        let padded = self.n.next_multiple_of(LANES);
+        let mut r = 0;
+        while r < self.rows {
+            let m = (self.rows - r).min(MR);
+            // SAFETY: the caller's promise: every array holds what its comment says.
+            unsafe {
+                let q = self.q.add(r * self.dk);
+                rows::<V>(m, padded, self.dk, q, self.dk, self.k, KV, self.s, KV, false);
+                for i in 0..m {
+                    self.soften::<V>(r + i, self.s.add(i * KV));
+                }
+                let o = self.o.add(r * self.dv);
+                rows::<V>(m, self.dv, self.n, self.s, KV, self.v, self.dv, o, self.dv, true);
+            }
+            r += m;
+        }
+    }
+}
