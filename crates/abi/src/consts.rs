@@ -10,6 +10,8 @@ pub const GGML_MAX_DIMS: usize = 4;
 pub const GGML_MAX_SRC: usize = 10;
 /// Bytes of operator parameters in a node.
 pub const GGML_MAX_OP_PARAMS: usize = 64;
+/// The same, counted in 32-bit words.
+pub const GGML_N_OP_PARAMS: usize = 16;
 /// Threads of a pool.
 pub const GGML_MAX_N_THREADS: usize = 512;
 /// Threads that `ggml_graph_plan` uses when the caller gives none.
@@ -39,6 +41,8 @@ pub const GGML_MROPE_SECTIONS: usize = 4;
 
 /// Version of the backend module interface ([`crate::ggml_backend_reg::api_version`]).
 pub const GGML_BACKEND_API_VERSION: c_int = 3;
+
+const _: () = assert!(GGML_N_OP_PARAMS * 4 == GGML_MAX_OP_PARAMS);
 
 const fn parse(text: &str) -> usize {
     let (bytes, mut i, mut n) = (text.as_bytes(), 0, 0);

@@ -30,7 +30,7 @@ pub struct ggml_tensor {
     /// What computes it.
     pub op: ggml_op,
     /// Parameters of the operator.
-    pub op_params: [i32; GGML_MAX_OP_PARAMS / 4],
+    pub op_params: [i32; GGML_N_OP_PARAMS],
     /// Bits of `ggml_tensor_flag`.
     pub flags: i32,
     /// What it is computed from.

@@ -91,7 +91,7 @@ fn generate(root: &Path, header: &Header, tags: &prepare::Tags) -> Result<String
     };
     let scratch = std::env::temp_dir().join(format!("ggml-oxide-headers-{}-{}", std::process::id(), header.name.replace('/', "-")));
     std::fs::create_dir_all(&scratch).map_err(|e| e.to_string())?;
-    let mut config = config(header, text_file("head"), text_file("tail"));
+    let mut config = config(header, text_file("head"));
     let mut builder = cbindgen::Builder::new();
     for (i, path) in sources(root, header)?.iter().enumerate() {
         let text = read(path)?;
@@ -107,22 +107,24 @@ fn generate(root: &Path, header: &Header, tags: &prepare::Tags) -> Result<String
     std::fs::remove_dir_all(&scratch).map_err(|e| e.to_string())?;
     written?;
     let text = String::from_utf8(out).map_err(|e| e.to_string())?;
-    Ok(prepare::finish(&text, tags))
+    let guard = header.name.to_uppercase().replace(['-', '.', '/'], "_");
+    Ok(format!(
+        "/* {} Written by tools/headers from the Rust definitions; do not edit. */\n\n#ifndef {guard}\n#define {guard}\n\n{}{}\n#endif\n",
+        header.about,
+        prepare::finish(&text, tags),
+        text_file("tail"),
+    ))
 }
 
-fn config(header: &Header, head: String, tail: String) -> cbindgen::Config {
-    let guard = header.name.to_uppercase().replace(['-', '.', '/'], "_");
+fn config(header: &Header, head: String) -> cbindgen::Config {
     cbindgen::Config {
-        header: Some(format!("/* {} Written by tools/headers from the Rust definitions; do not edit. */", header.about)),
         language: cbindgen::Language::C,
         style: cbindgen::Style::Tag,
         cpp_compat: true,
-        include_guard: Some(guard),
         no_includes: true,
         includes: header.includes.iter().map(|s| s.to_string()).collect(),
         sys_includes: header.sys_includes.iter().map(|s| s.to_string()).collect(),
         after_includes: Some(head),
-        trailer: Some(tail),
         usize_is_size_t: true,
         line_length: 130,
         documentation_style: cbindgen::DocumentationStyle::C,

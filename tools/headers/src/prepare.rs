@@ -101,10 +101,10 @@ pub fn finish(text: &str, tags: &Tags) -> String {
         }
         out.push('\n');
     }
-    out.replace(
+    out.trim_end().to_owned().replace(
         "ggml_init(struct ggml_init_params params);",
         "ggml_init(struct ggml_init_params params) GGML_LAYOUT_LABEL(ggml_init);",
-    )
+    ) + "\n"
 }
 
 /// Comments of one line on one line.
