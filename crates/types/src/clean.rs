@@ -16,22 +16,14 @@ pub(crate) fn finite<'a, const N: usize>(x: &'a [f32; N], buf: &'a mut [f32; N])
 
 /// As `finite`, with magnitudes held to `limit`.
 #[inline(always)]
-pub(crate) fn bounded<'a, const N: usize>(
-    x: &'a [f32; N],
-    buf: &'a mut [f32; N],
-    limit: f32,
-) -> &'a [f32; N] {
+pub(crate) fn bounded<'a, const N: usize>(x: &'a [f32; N], buf: &'a mut [f32; N], limit: f32) -> &'a [f32; N] {
     // As integers, magnitudes order like the floats, and everything that is not finite lies at the top.
     let top = x.iter().fold(0u32, |m, v| m.max(v.to_bits() & 0x7fff_ffff));
     if top <= limit.to_bits() {
         return x;
     }
     for (b, v) in buf.iter_mut().zip(x) {
-        *b = if v.is_nan() {
-            0.0
-        } else {
-            v.clamp(-limit, limit)
-        };
+        *b = if v.is_nan() { 0.0 } else { v.clamp(-limit, limit) };
     }
     buf
 }
@@ -67,15 +59,7 @@ mod tests {
 
     #[test]
     fn nearest_int_rounds_to_even_and_saturates() {
-        for (v, want) in [
-            (0.5, 0),
-            (1.5, 2),
-            (-0.5, 0),
-            (-2.5, -2),
-            (7.49, 7),
-            (1e9, 4_194_303),
-            (-1e30, -4_194_303),
-        ] {
+        for (v, want) in [(0.5, 0), (1.5, 2), (-0.5, 0), (-2.5, -2), (7.49, 7), (1e9, 4_194_303), (-1e30, -4_194_303)] {
             assert_eq!(nearest_int(v), want, "{v}");
         }
         assert_eq!(nearest_int(f32::NAN), 0);

@@ -10,12 +10,7 @@ pub enum Error {
     /// A length is no multiple of the format's block.
     NotWholeBlocks { ty: Type, elements: usize },
     /// A buffer has another length than the rest of the call implies (bytes or elements of `what`).
-    Length {
-        ty: Type,
-        what: &'static str,
-        need: usize,
-        have: usize,
-    },
+    Length { ty: Type, what: &'static str, need: usize, have: usize },
     /// nrows * n_per_row does not fit in memory.
     Overflow { ty: Type },
 }
@@ -25,18 +20,9 @@ impl std::fmt::Display for Error {
         match *self {
             Error::Unsupported { ty, what } => write!(f, "{ty}: no {what} for this format"),
             Error::NotWholeBlocks { ty, elements } => {
-                write!(
-                    f,
-                    "{ty}: {elements} elements are no multiple of the block of {}",
-                    ty.block_size()
-                )
+                write!(f, "{ty}: {elements} elements are no multiple of the block of {}", ty.block_size())
             }
-            Error::Length {
-                ty,
-                what,
-                need,
-                have,
-            } => write!(f, "{ty}: {what} has length {have}, needs {need}"),
+            Error::Length { ty, what, need, have } => write!(f, "{ty}: {what} has length {have}, needs {need}"),
             Error::Overflow { ty } => write!(f, "{ty}: the size of the rows overflows"),
         }
     }

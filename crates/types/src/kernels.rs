@@ -34,11 +34,7 @@ pub struct Rows {
 impl Rows {
     /// A single row.
     pub fn one(ptr: *const u8) -> Rows {
-        Rows {
-            ptr,
-            stride: 0,
-            count: 1,
-        }
+        Rows { ptr, stride: 0, count: 1 }
     }
 }
 
@@ -68,9 +64,8 @@ pub enum Level {
 pub fn level() -> Level {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
-        let avx2 = is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("fma")
-            && is_x86_feature_detected!("f16c");
+        let avx2 =
+            is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c");
         let avx512 = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")
@@ -112,19 +107,10 @@ macro_rules! tile {
     }};
 }
 
-const NONE: Kernels = Kernels {
-    decode: None,
-    encode: None,
-    encode_weighted: None,
-    dot: None,
-};
+const NONE: Kernels = Kernels { decode: None, encode: None, encode_weighted: None, dot: None };
 
 const fn plain(decode: Decode, encode: Encode) -> Kernels {
-    Kernels {
-        decode: Some(decode),
-        encode: Some(encode),
-        ..NONE
-    }
+    Kernels { decode: Some(decode), encode: Some(encode), ..NONE }
 }
 
 /// The portable kernels: the definition of every result.
@@ -180,12 +166,7 @@ pub(crate) fn portable(ty: Type) -> Kernels {
         Type::Q6_K => (k::decode_q6_k, k::encode_q6_k),
         _ => return NONE,
     };
-    Kernels {
-        decode: Some(decode),
-        encode: Some(encode),
-        encode_weighted: weighted,
-        dot,
-    }
+    Kernels { decode: Some(decode), encode: Some(encode), encode_weighted: weighted, dot }
 }
 
 /// The kernels of a format at an instruction set level not above the machine's.
@@ -211,10 +192,7 @@ pub fn kernels(ty: Type) -> &'static Kernels {
 
 /// Elements to f32. `src` holds exactly as many elements as `dst` has room for.
 pub fn to_f32(ty: Type, src: &[u8], dst: &mut [f32]) -> Result<(), Error> {
-    let f = kernels(ty).decode.ok_or(Error::Unsupported {
-        ty,
-        what: "conversion to f32",
-    })?;
+    let f = kernels(ty).decode.ok_or(Error::Unsupported { ty, what: "conversion to f32" })?;
     check_row(ty, dst.len(), src.len(), "source")?;
     f(src, dst);
     Ok(())
@@ -226,10 +204,7 @@ pub fn to_f32(ty: Type, src: &[u8], dst: &mut [f32]) -> Result<(), Error> {
 /// and an infinity as the largest value of its sign. Finite values never give a scale that is not finite: scales
 /// saturate at 65504, and blocks too small for an f16 scale become 0.
 pub fn from_f32(ty: Type, src: &[f32], dst: &mut [u8]) -> Result<(), Error> {
-    let f = kernels(ty).encode.ok_or(Error::Unsupported {
-        ty,
-        what: "conversion from f32",
-    })?;
+    let f = kernels(ty).encode.ok_or(Error::Unsupported { ty, what: "conversion from f32" })?;
     check_row(ty, src.len(), dst.len(), "destination")?;
     f(src, dst);
     Ok(())
@@ -246,37 +221,19 @@ pub fn quantize_rows(
     imatrix: Option<&[f32]>,
 ) -> Result<usize, Error> {
     let n = nrows.checked_mul(n_per_row).ok_or(Error::Overflow { ty })?;
-    let row = ty.row_bytes(n_per_row).ok_or(Error::NotWholeBlocks {
-        ty,
-        elements: n_per_row,
-    })?;
+    let row = ty.row_bytes(n_per_row).ok_or(Error::NotWholeBlocks { ty, elements: n_per_row })?;
     let bytes = row.checked_mul(nrows).ok_or(Error::Overflow { ty })?;
     if src.len() < n {
-        return Err(Error::Length {
-            ty,
-            what: "source",
-            need: n,
-            have: src.len(),
-        });
+        return Err(Error::Length { ty, what: "source", need: n, have: src.len() });
     }
     if dst.len() < bytes {
-        return Err(Error::Length {
-            ty,
-            what: "destination",
-            need: bytes,
-            have: dst.len(),
-        });
+        return Err(Error::Length { ty, what: "destination", need: bytes, have: dst.len() });
     }
     let kernels = kernels(ty);
     let (src, dst) = (&src[..n], &mut dst[..bytes]);
     match (imatrix, kernels.encode_weighted, kernels.encode) {
         (Some(w), _, _) if w.len() < n_per_row => {
-            return Err(Error::Length {
-                ty,
-                what: "importance matrix",
-                need: n_per_row,
-                have: w.len(),
-            });
+            return Err(Error::Length { ty, what: "importance matrix", need: n_per_row, have: w.len() });
         }
         (Some(w), Some(f), _) if n > 0 => {
             for (s, d) in src.chunks_exact(n_per_row).zip(dst.chunks_exact_mut(row)) {
@@ -284,12 +241,7 @@ pub fn quantize_rows(
             }
         }
         (_, _, Some(f)) => f(src, dst),
-        _ => {
-            return Err(Error::Unsupported {
-                ty,
-                what: "conversion from f32",
-            })
-        }
+        _ => return Err(Error::Unsupported { ty, what: "conversion from f32" }),
     }
     Ok(bytes)
 }
@@ -312,71 +264,34 @@ pub fn vec_dot_rows(
     y: &[u8],
     out: &mut [f32],
 ) -> Result<(), Error> {
-    let unsupported = Error::Unsupported {
-        ty,
-        what: "dot product",
-    };
+    let unsupported = Error::Unsupported { ty, what: "dot product" };
     let f = kernels(ty).dot.ok_or(unsupported)?;
     let ty_y = ty.vec_dot_type().ok_or(unsupported)?;
-    let row = ty
-        .row_bytes(n)
-        .ok_or(Error::NotWholeBlocks { ty, elements: n })?;
-    let need_y = ty_y.row_bytes(n).ok_or(Error::NotWholeBlocks {
-        ty: ty_y,
-        elements: n,
-    })?;
+    let row = ty.row_bytes(n).ok_or(Error::NotWholeBlocks { ty, elements: n })?;
+    let need_y = ty_y.row_bytes(n).ok_or(Error::NotWholeBlocks { ty: ty_y, elements: n })?;
     let need_x = match nrows.checked_sub(1) {
         None => return Ok(()),
-        Some(k) => k
-            .checked_mul(x_stride)
-            .and_then(|b| b.checked_add(row))
-            .ok_or(Error::Overflow { ty })?,
+        Some(k) => k.checked_mul(x_stride).and_then(|b| b.checked_add(row)).ok_or(Error::Overflow { ty })?,
     };
     if x.len() < need_x {
-        return Err(Error::Length {
-            ty,
-            what: "left operand",
-            need: need_x,
-            have: x.len(),
-        });
+        return Err(Error::Length { ty, what: "left operand", need: need_x, have: x.len() });
     }
     if y.len() < need_y {
-        return Err(Error::Length {
-            ty: ty_y,
-            what: "right operand",
-            need: need_y,
-            have: y.len(),
-        });
+        return Err(Error::Length { ty: ty_y, what: "right operand", need: need_y, have: y.len() });
     }
     if out.len() < nrows {
-        return Err(Error::Length {
-            ty,
-            what: "result",
-            need: nrows,
-            have: out.len(),
-        });
+        return Err(Error::Length { ty, what: "result", need: nrows, have: out.len() });
     }
-    let x = Rows {
-        ptr: x.as_ptr(),
-        stride: x_stride,
-        count: nrows,
-    };
+    let x = Rows { ptr: x.as_ptr(), stride: x_stride, count: nrows };
     // SAFETY: n is whole blocks, and the lengths above cover every row and every result.
     unsafe { f(n, x, Rows::one(y.as_ptr()), out.as_mut_ptr(), nrows) };
     Ok(())
 }
 
 fn check_row(ty: Type, elements: usize, bytes: usize, what: &'static str) -> Result<(), Error> {
-    let need = ty
-        .row_bytes(elements)
-        .ok_or(Error::NotWholeBlocks { ty, elements })?;
+    let need = ty.row_bytes(elements).ok_or(Error::NotWholeBlocks { ty, elements })?;
     if bytes != need {
-        return Err(Error::Length {
-            ty,
-            what,
-            need,
-            have: bytes,
-        });
+        return Err(Error::Length { ty, what, need, have: bytes });
     }
     Ok(())
 }

@@ -15,17 +15,12 @@ impl Rng {
     }
 
     fn normal(&mut self) -> f32 {
-        (0..12)
-            .map(|_| (self.next() >> 40) as f32 / (1u64 << 24) as f32)
-            .sum::<f32>()
-            - 6.0
+        (0..12).map(|_| (self.next() >> 40) as f32 / (1u64 << 24) as f32).sum::<f32>() - 6.0
     }
 }
 
 fn levels() -> impl Iterator<Item = Level> {
-    [Level::Portable, Level::Avx2, Level::Avx512]
-        .into_iter()
-        .filter(|&l| l <= level())
+    [Level::Portable, Level::Avx2, Level::Avx512].into_iter().filter(|&l| l <= level())
 }
 
 /// Rows of values in turn ordinary, sparse, of steps, of mixed size, all bits, and on rounding ties.
@@ -113,10 +108,7 @@ fn one_block_dots_agree_bit_for_bit() {
                 y[..4].copy_from_slice(&1.0f32.to_ne_bytes());
                 // A quarter of the range: the scaled sums of q6_K stay below 2^24.
                 y[4..260].iter_mut().for_each(|v| *v = (*v as i8 / 4) as u8);
-                let sums: Vec<i16> = y[4..260]
-                    .chunks(16)
-                    .map(|g| g.iter().map(|&v| v as i8 as i16).sum())
-                    .collect();
+                let sums: Vec<i16> = y[4..260].chunks(16).map(|g| g.iter().map(|&v| v as i8 as i16).sum()).collect();
                 for (s, v) in y[260..].chunks_mut(2).zip(sums) {
                     s.copy_from_slice(&v.to_ne_bytes());
                 }
@@ -136,11 +128,7 @@ fn one_block_dots_agree_bit_for_bit() {
             let want = run(dot);
             for level in levels() {
                 let got = at_level(ty, level).dot.map(run);
-                assert_eq!(
-                    got.map(f32::to_bits),
-                    Some(want.to_bits()),
-                    "{ty} at {level:?}: {got:?} {want}"
-                );
+                assert_eq!(got.map(f32::to_bits), Some(want.to_bits()), "{ty} at {level:?}: {got:?} {want}");
             }
         }
     }

@@ -42,20 +42,14 @@ pub(crate) fn range(x: &[f32; 32]) -> (f32, f32) {
 }
 
 pub(crate) fn decode_q4_0(src: &[u8], dst: &mut [f32]) {
-    for (b, y) in blocks::<BlockQ4_0>(src)
-        .iter()
-        .zip(dst.as_chunks_mut::<32>().0)
-    {
+    for (b, y) in blocks::<BlockQ4_0>(src).iter().zip(dst.as_chunks_mut::<32>().0) {
         let (d, q) = (half(b.d), nibbles(&b.qs));
         *y = std::array::from_fn(|j| (q[j] as i32 - 8) as f32 * d);
     }
 }
 
 pub(crate) fn decode_q4_1(src: &[u8], dst: &mut [f32]) {
-    for (b, y) in blocks::<BlockQ4_1>(src)
-        .iter()
-        .zip(dst.as_chunks_mut::<32>().0)
-    {
+    for (b, y) in blocks::<BlockQ4_1>(src).iter().zip(dst.as_chunks_mut::<32>().0) {
         let (d, m, q) = (half(b.d), half(b.m), nibbles(&b.qs));
         *y = std::array::from_fn(|j| q[j] as f32 * d + m);
     }
@@ -63,43 +57,26 @@ pub(crate) fn decode_q4_1(src: &[u8], dst: &mut [f32]) {
 
 #[inline(always)]
 pub(crate) fn encode_q4_0(src: &[f32], dst: &mut [u8]) {
-    for (x, b) in src
-        .as_chunks::<32>()
-        .0
-        .iter()
-        .zip(blocks_mut::<BlockQ4_0>(dst))
-    {
+    for (x, b) in src.as_chunks::<32>().0.iter().zip(blocks_mut::<BlockQ4_0>(dst)) {
         let mut buf = [0.0; 32];
         let x = finite(x, &mut buf);
         let d = limit(signed_max(x) / -8.0);
         let id = inverse(d);
         let q = x.map(|v| ((v * id + 8.5) as i32).clamp(0, 15) as u8);
-        *b = BlockQ4_0 {
-            d: scale_f16(d),
-            qs: pack_nibbles(&q),
-        };
+        *b = BlockQ4_0 { d: scale_f16(d), qs: pack_nibbles(&q) };
     }
 }
 
 #[inline(always)]
 pub(crate) fn encode_q4_1(src: &[f32], dst: &mut [u8]) {
-    for (x, b) in src
-        .as_chunks::<32>()
-        .0
-        .iter()
-        .zip(blocks_mut::<BlockQ4_1>(dst))
-    {
+    for (x, b) in src.as_chunks::<32>().0.iter().zip(blocks_mut::<BlockQ4_1>(dst)) {
         let mut buf = [0.0; 32];
         let x = finite(x, &mut buf);
         let (min, max) = range(x);
         let d = limit((max - min) / 15.0);
         let (id, m) = (inverse(d), limit(min));
         let q = x.map(|v| (((v - m) * id + 0.5) as i32).clamp(0, 15) as u8);
-        *b = BlockQ4_1 {
-            d: scale_f16(d),
-            m: scale_f16(m),
-            qs: pack_nibbles(&q),
-        };
+        *b = BlockQ4_1 { d: scale_f16(d), m: scale_f16(m), qs: pack_nibbles(&q) };
     }
 }
 
@@ -113,10 +90,7 @@ pub(crate) fn encode_q4_0_weighted(src: &[f32], dst: &mut [u8], imatrix: &[f32])
         let (x, w) = row_weights(x, qw, sigma2, &mut buf, &mut wbuf);
         let mut q = [0u8; 32];
         let d = qx(8, x, &mut q, Some(w));
-        *b = BlockQ4_0 {
-            d: scale_f16(d),
-            qs: pack_nibbles(&q),
-        };
+        *b = BlockQ4_0 { d: scale_f16(d), qs: pack_nibbles(&q) };
     }
 }
 
@@ -130,11 +104,7 @@ pub(crate) fn encode_q4_1_weighted(src: &[f32], dst: &mut [u8], imatrix: &[f32])
         let (x, w) = row_weights(x, qw, sigma2, &mut buf, &mut wbuf);
         let mut q = [0u8; 32];
         let (d, min) = qkx3(15, x, w, &mut q);
-        *b = BlockQ4_1 {
-            d: scale_f16(d),
-            m: scale_f16(-min),
-            qs: pack_nibbles(&q),
-        };
+        *b = BlockQ4_1 { d: scale_f16(d), m: scale_f16(-min), qs: pack_nibbles(&q) };
     }
 }
 
@@ -142,9 +112,7 @@ pub(crate) fn dot_q4_0(x: &[u8], y: &[u8]) -> f32 {
     let mut sum = 0.0;
     for (a, b) in blocks::<BlockQ4_0>(x).iter().zip(blocks::<BlockQ8_0>(y)) {
         let q = nibbles(&a.qs);
-        let s: i32 = (0..32)
-            .map(|j| (q[j] as i32 - 8) * b.qs[j] as i8 as i32)
-            .sum();
+        let s: i32 = (0..32).map(|j| (q[j] as i32 - 8) * b.qs[j] as i8 as i32).sum();
         sum += s as f32 * (half(a.d) * half(b.d));
     }
     sum

@@ -22,20 +22,14 @@ fn codes(qs: &[u8; 16], qh: [u8; 4]) -> [u8; 32] {
 }
 
 pub(crate) fn decode_q5_0(src: &[u8], dst: &mut [f32]) {
-    for (b, y) in blocks::<BlockQ5_0>(src)
-        .iter()
-        .zip(dst.as_chunks_mut::<32>().0)
-    {
+    for (b, y) in blocks::<BlockQ5_0>(src).iter().zip(dst.as_chunks_mut::<32>().0) {
         let (d, q) = (half(b.d), codes(&b.qs, b.qh));
         *y = std::array::from_fn(|j| (q[j] as i32 - 16) as f32 * d);
     }
 }
 
 pub(crate) fn decode_q5_1(src: &[u8], dst: &mut [f32]) {
-    for (b, y) in blocks::<BlockQ5_1>(src)
-        .iter()
-        .zip(dst.as_chunks_mut::<32>().0)
-    {
+    for (b, y) in blocks::<BlockQ5_1>(src).iter().zip(dst.as_chunks_mut::<32>().0) {
         let (d, m, q) = (half(b.d), half(b.m), codes(&b.qs, b.qh));
         *y = std::array::from_fn(|j| q[j] as f32 * d + m);
     }
@@ -43,45 +37,26 @@ pub(crate) fn decode_q5_1(src: &[u8], dst: &mut [f32]) {
 
 #[inline(always)]
 pub(crate) fn encode_q5_0(src: &[f32], dst: &mut [u8]) {
-    for (x, b) in src
-        .as_chunks::<32>()
-        .0
-        .iter()
-        .zip(blocks_mut::<BlockQ5_0>(dst))
-    {
+    for (x, b) in src.as_chunks::<32>().0.iter().zip(blocks_mut::<BlockQ5_0>(dst)) {
         let mut buf = [0.0; 32];
         let x = finite(x, &mut buf);
         let d = limit(signed_max(x) / -16.0);
         let id = inverse(d);
         let q = x.map(|v| ((v * id + 16.5) as i32).clamp(0, 31) as u8);
-        *b = BlockQ5_0 {
-            d: scale_f16(d),
-            qh: high_bits(&q),
-            qs: pack_nibbles(&q),
-        };
+        *b = BlockQ5_0 { d: scale_f16(d), qh: high_bits(&q), qs: pack_nibbles(&q) };
     }
 }
 
 #[inline(always)]
 pub(crate) fn encode_q5_1(src: &[f32], dst: &mut [u8]) {
-    for (x, b) in src
-        .as_chunks::<32>()
-        .0
-        .iter()
-        .zip(blocks_mut::<BlockQ5_1>(dst))
-    {
+    for (x, b) in src.as_chunks::<32>().0.iter().zip(blocks_mut::<BlockQ5_1>(dst)) {
         let mut buf = [0.0; 32];
         let x = finite(x, &mut buf);
         let (min, max) = range(x);
         let d = limit((max - min) / 31.0);
         let (id, m) = (inverse(d), limit(min));
         let q = x.map(|v| (((v - m) * id + 0.5) as i32).clamp(0, 31) as u8);
-        *b = BlockQ5_1 {
-            d: scale_f16(d),
-            m: scale_f16(m),
-            qh: high_bits(&q),
-            qs: pack_nibbles(&q),
-        };
+        *b = BlockQ5_1 { d: scale_f16(d), m: scale_f16(m), qh: high_bits(&q), qs: pack_nibbles(&q) };
     }
 }
 
@@ -95,11 +70,7 @@ pub(crate) fn encode_q5_0_weighted(src: &[f32], dst: &mut [u8], imatrix: &[f32])
         let (x, w) = row_weights(x, qw, sigma2, &mut buf, &mut wbuf);
         let mut q = [0u8; 32];
         let d = qx(16, x, &mut q, Some(w));
-        *b = BlockQ5_0 {
-            d: scale_f16(d),
-            qh: high_bits(&q),
-            qs: pack_nibbles(&q),
-        };
+        *b = BlockQ5_0 { d: scale_f16(d), qh: high_bits(&q), qs: pack_nibbles(&q) };
     }
 }
 
@@ -113,12 +84,7 @@ pub(crate) fn encode_q5_1_weighted(src: &[f32], dst: &mut [u8], imatrix: &[f32])
         let (x, w) = row_weights(x, qw, sigma2, &mut buf, &mut wbuf);
         let mut q = [0u8; 32];
         let (d, min) = qkx3(31, x, w, &mut q);
-        *b = BlockQ5_1 {
-            d: scale_f16(d),
-            m: scale_f16(-min),
-            qh: high_bits(&q),
-            qs: pack_nibbles(&q),
-        };
+        *b = BlockQ5_1 { d: scale_f16(d), m: scale_f16(-min), qh: high_bits(&q), qs: pack_nibbles(&q) };
     }
 }
 
@@ -126,9 +92,7 @@ pub(crate) fn dot_q5_0(x: &[u8], y: &[u8]) -> f32 {
     let mut sum = 0.0;
     for (a, b) in blocks::<BlockQ5_0>(x).iter().zip(blocks::<BlockQ8_0>(y)) {
         let q = codes(&a.qs, a.qh);
-        let s: i32 = (0..32)
-            .map(|j| (q[j] as i32 - 16) * b.qs[j] as i8 as i32)
-            .sum();
+        let s: i32 = (0..32).map(|j| (q[j] as i32 - 16) * b.qs[j] as i8 as i32).sum();
         sum += s as f32 * (half(a.d) * half(b.d));
     }
     sum

@@ -58,12 +58,7 @@ fn usable(scale: f32) -> f32 {
 
 /// Symmetric fit x ~ scale * l, l in -nmax..nmax, weights `w` or x^2. Writes l + nmax; returns the scale.
 #[inline(always)]
-pub(crate) fn qx<const N: usize>(
-    nmax: i32,
-    x: &[f32; N],
-    codes: &mut [u8; N],
-    w: Option<&[f32; N]>,
-) -> f32 {
+pub(crate) fn qx<const N: usize>(nmax: i32, x: &[f32; N], codes: &mut [u8; N], w: Option<&[f32; N]>) -> f32 {
     let (amax, max) = signed_max(x);
     if amax < TINY {
         codes.fill(0);
@@ -158,21 +153,11 @@ pub(crate) struct Walk {
 }
 
 /// The walk of every search that has importance weights.
-const IMPORTANCE_WALK: Walk = Walk {
-    first: -0.9,
-    step: 0.05,
-    steps: 36,
-    absolute: false,
-};
+const IMPORTANCE_WALK: Walk = Walk { first: -0.9, step: 0.05, steps: 36, absolute: false };
 
 /// Affine fit x ~ scale * l - min with importance weights. Writes l; returns (scale, min), min not negative.
 #[inline(always)]
-pub(crate) fn qkx3<const N: usize>(
-    nmax: i32,
-    x: &[f32; N],
-    w: &[f32; N],
-    codes: &mut [u8; N],
-) -> (f32, f32) {
+pub(crate) fn qkx3<const N: usize>(nmax: i32, x: &[f32; N], w: &[f32; N], codes: &mut [u8; N]) -> (f32, f32) {
     affine(nmax, x, w, codes, IMPORTANCE_WALK)
 }
 
@@ -200,18 +185,12 @@ pub(crate) fn affine<const N: usize>(
         return (0.0, -min);
     }
     let top = nmax as f32;
-    let quantise =
-        |iscale: f32, min: f32| x.map(|v| nearest_int(iscale * (v - min)).clamp(0, nmax) as f32);
+    let quantise = |iscale: f32, min: f32| x.map(|v| nearest_int(iscale * (v - min)).clamp(0, nmax) as f32);
     let error = |scale: f32, min: f32, l: &[f32; N]| {
         let mut sum = 0.0f32;
         for i in 0..N {
             let diff = scale * l[i] + min - x[i];
-            sum += w[i]
-                * if walk.absolute {
-                    diff.abs()
-                } else {
-                    diff * diff
-                };
+            sum += w[i] * if walk.absolute { diff.abs() } else { diff * diff };
         }
         sum
     };
@@ -248,12 +227,7 @@ pub(crate) fn affine<const N: usize>(
 
 /// Fit of non-negative x ~ scale * l, l in 0..=nmax, with weights. Writes l; returns the scale.
 #[inline(always)]
-pub(crate) fn qp<const N: usize>(
-    nmax: i32,
-    x: &[f32; N],
-    codes: &mut [u8; N],
-    w: &[f32; N],
-) -> f32 {
+pub(crate) fn qp<const N: usize>(nmax: i32, x: &[f32; N], codes: &mut [u8; N], w: &[f32; N]) -> f32 {
     let max = x.iter().fold(0.0f32, |m, &v| if m > v { m } else { v });
     if max < TINY {
         codes.fill(0);

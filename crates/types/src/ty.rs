@@ -122,9 +122,7 @@ impl Type {
             Q1_0 | Q2_0 | Q4_0 | Q5_0 | Q8_0 | IQ4_NL | MXFP4 | NVFP4 => Some(Q8_0),
             Q4_1 | Q5_1 => Some(Q8_1),
             Q2_K | Q3_K | Q4_K | Q5_K | Q6_K => Some(Q8_K),
-            IQ2_XXS | IQ2_XS | IQ2_S | IQ3_XXS | IQ3_S | IQ1_S | IQ1_M | IQ4_XS | TQ1_0 | TQ2_0 => {
-                Some(Q8_K)
-            }
+            IQ2_XXS | IQ2_XS | IQ2_S | IQ3_XXS | IQ3_S | IQ1_S | IQ1_M | IQ4_XS | TQ1_0 | TQ2_0 => Some(Q8_K),
             Q8_1 | Q8_K | I8 | I16 | I32 | I64 | F64 | F8_E4M3 | F8_E5M2 => None,
         }
     }
@@ -162,10 +160,7 @@ mod tests {
                     assert_eq!(ty.id(), id);
                     assert!(!is_removed(id));
                     assert_eq!(name_of_id(id), ty.name());
-                    assert_eq!(
-                        Type::ALL.iter().filter(|t| t.name() == ty.name()).count(),
-                        1
-                    );
+                    assert_eq!(Type::ALL.iter().filter(|t| t.name() == ty.name()).count(), 1);
                 }
                 None if is_removed(id) => assert_eq!(name_of_id(id), "DEPRECATED"),
                 None => assert_eq!(name_of_id(id), "NONE"),

@@ -48,11 +48,7 @@ fn agrees_with_f64() {
     for &ty in DOT_TYPES {
         let ty_y = ty.vec_dot_type().unwrap();
         let bs = ty.block_size();
-        let lengths: &[usize] = if bs == 1 {
-            &[1, 7, 16, 31, 33, 48, 100, 1000]
-        } else {
-            &[bs, 3 * bs, 1024]
-        };
+        let lengths: &[usize] = if bs == 1 { &[1, 7, 16, 31, 33, 48, 100, 1000] } else { &[bs, 3 * bs, 1024] };
         for &n in lengths {
             let x: Vec<f32> = (0..n).map(|_| rng.normal() + 0.3).collect();
             let y: Vec<f32> = (0..n).map(|_| rng.normal() - 0.2).collect();
@@ -61,10 +57,7 @@ fn agrees_with_f64() {
             let got = vec_dot(ty, n, &xb, &yb).unwrap() as f64;
             // q8_1 carries its code sum as f16, which the formats with a minimum multiply.
             let tolerance = if ty_y == Type::Q8_1 { 5e-4 } else { 2e-6 };
-            assert!(
-                (got - want).abs() <= tolerance * size,
-                "{ty} n {n}: {got} {want}"
-            );
+            assert!((got - want).abs() <= tolerance * size, "{ty} n {n}: {got} {want}");
         }
     }
 }
@@ -129,10 +122,7 @@ fn small_codes_are_exact_against_extreme_right_operands() {
                 for &a in at {
                     xb[a..a + 2].copy_from_slice(&one);
                 }
-                let sum: f64 = decode(ty, &xb, n)
-                    .iter()
-                    .map(|&v| v as f64 * y as f64)
-                    .sum();
+                let sum: f64 = decode(ty, &xb, n).iter().map(|&v| v as f64 * y as f64).sum();
                 let got = vec_dot(ty, n, &xb, &yb).unwrap();
                 assert_eq!(got as f64, sum, "{ty} codes {fill:#x} y {y}");
             }
@@ -148,10 +138,7 @@ fn grouping_of_rows_does_not_show() {
         let ty_y = ty.vec_dot_type().unwrap();
         let (rx, ry) = (7, 6);
         let pad = 3;
-        let (sx, sy) = (
-            ty.row_bytes(n).unwrap() + pad,
-            ty_y.row_bytes(n).unwrap() + pad,
-        );
+        let (sx, sy) = (ty.row_bytes(n).unwrap() + pad, ty_y.row_bytes(n).unwrap() + pad);
         let mut rows = |ty: Type, count: usize, stride: usize| {
             let mut all = vec![0xee; stride * count];
             for r in 0..count {
@@ -163,16 +150,8 @@ fn grouping_of_rows_does_not_show() {
         let (x, y) = (rows(ty, rx, sx), rows(ty_y, ry, sy));
         let os = rx + 2;
         let mut tile = vec![f32::MAX; os * ry];
-        let xr = Rows {
-            ptr: x.as_ptr(),
-            stride: sx,
-            count: rx,
-        };
-        let yr = Rows {
-            ptr: y.as_ptr(),
-            stride: sy,
-            count: ry,
-        };
+        let xr = Rows { ptr: x.as_ptr(), stride: sx, count: rx };
+        let yr = Rows { ptr: y.as_ptr(), stride: sy, count: ry };
         // SAFETY: rows and results lie inside the vectors; n is whole blocks.
         unsafe { kernels(ty).dot.unwrap()(n, xr, yr, tile.as_mut_ptr(), os) };
         for c in 0..ry {
@@ -181,23 +160,10 @@ fn grouping_of_rows_does_not_show() {
             vec_dot_rows(ty, n, &x, sx, rx, yrow, &mut column).unwrap();
             for r in 0..rx {
                 let one = vec_dot(ty, n, &x[r * sx..(r + 1) * sx - pad], yrow).unwrap();
-                assert_eq!(
-                    one.to_bits(),
-                    column[r].to_bits(),
-                    "{ty} row {r} column {c}"
-                );
-                assert_eq!(
-                    one.to_bits(),
-                    tile[c * os + r].to_bits(),
-                    "{ty} tile {r} {c}"
-                );
+                assert_eq!(one.to_bits(), column[r].to_bits(), "{ty} row {r} column {c}");
+                assert_eq!(one.to_bits(), tile[c * os + r].to_bits(), "{ty} tile {r} {c}");
             }
-            assert!(
-                tile[c * os + rx..(c + 1) * os]
-                    .iter()
-                    .all(|&v| v == f32::MAX),
-                "{ty}: written past the rows"
-            );
+            assert!(tile[c * os + rx..(c + 1) * os].iter().all(|&v| v == f32::MAX), "{ty}: written past the rows");
         }
     }
 }

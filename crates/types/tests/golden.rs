@@ -6,9 +6,7 @@
 use ggml_oxide_types::{quantize_rows, to_f32, Type};
 
 fn values() -> Vec<f32> {
-    (0..256u32)
-        .map(|i| ((i * i * 37 + i * 11) % 257) as f32 / 64.0 - 2.0 + (i / 64) as f32 * 0.25)
-        .collect()
+    (0..256u32).map(|i| ((i * i * 37 + i * 11) % 257) as f32 / 64.0 - 2.0 + (i / 64) as f32 * 0.25).collect()
 }
 
 fn importance() -> Vec<f32> {
@@ -110,9 +108,8 @@ fn encoders_give_the_reference_bytes() {
 fn decoders_invert_the_reference_bytes() {
     let x = values();
     for &(ty, n, weighted, hex) in GOLDEN {
-        let bytes: Vec<u8> = (0..hex.len() / 2)
-            .map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap())
-            .collect();
+        let bytes: Vec<u8> =
+            (0..hex.len() / 2).map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap()).collect();
         let mut y = vec![0.0; n];
         to_f32(ty, &bytes, &mut y).unwrap();
         // The step of the coarsest group; importance weights may give up single elements.
@@ -126,10 +123,7 @@ fn decoders_invert_the_reference_bytes() {
         };
         let step = 6.0 / ((1 << bits) - 1) as f32;
         for (a, b) in x.iter().zip(&y) {
-            assert!(
-                (a - b).abs() <= if weighted { 1.6 * step } else { step },
-                "{ty}: {a} {b}"
-            );
+            assert!((a - b).abs() <= if weighted { 1.6 * step } else { step }, "{ty}: {a} {b}");
         }
     }
 }

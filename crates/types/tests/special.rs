@@ -4,9 +4,7 @@
 mod common;
 
 use common::{Rng, BLOCK_TYPES};
-use ggml_oxide_types::{
-    float, from_f32, kernels, quantize_rows, to_f32, vec_dot, vec_dot_rows, Error, Type,
-};
+use ggml_oxide_types::{float, from_f32, kernels, quantize_rows, to_f32, vec_dot, vec_dot_rows, Error, Type};
 
 fn encode(ty: Type, x: &[f32], w: Option<&[f32]>) -> Vec<u8> {
     let mut b = vec![0x5a; ty.row_bytes(x.len()).unwrap()];
@@ -25,33 +23,12 @@ fn finite_blocks_decode_to_finite_values() {
     let n = 256;
     let mut rng = Rng(7);
     let noise: Vec<f32> = (0..n).map(|_| rng.normal()).collect();
-    let only = |i: usize, v: f32| {
-        (0..n)
-            .map(|k| if k == i { v } else { 0.0 })
-            .collect::<Vec<f32>>()
-    };
-    let mut inputs: Vec<Vec<f32>> = vec![
-        only(0, 1e-30),
-        only(255, -1e-8),
-        only(17, f32::MAX),
-        only(40, f32::from_bits(1)),
-    ];
-    for v in [
-        0.0,
-        -0.0,
-        1.0,
-        -1.0,
-        1e-11,
-        -1e-11,
-        1e-38,
-        f32::from_bits(1),
-        65504.0,
-        1e6,
-        1e9,
-        1e20,
-        f32::MAX,
-        f32::MIN,
-    ] {
+    let only = |i: usize, v: f32| (0..n).map(|k| if k == i { v } else { 0.0 }).collect::<Vec<f32>>();
+    let mut inputs: Vec<Vec<f32>> =
+        vec![only(0, 1e-30), only(255, -1e-8), only(17, f32::MAX), only(40, f32::from_bits(1))];
+    for v in
+        [0.0, -0.0, 1.0, -1.0, 1e-11, -1e-11, 1e-38, f32::from_bits(1), 65504.0, 1e6, 1e9, 1e20, f32::MAX, f32::MIN]
+    {
         inputs.push(vec![v; n]);
         inputs.push((0..n).map(|i| if i % 2 == 0 { v } else { -v }).collect());
         inputs.push(noise.iter().map(|x| x * (v / 8.0)).collect());
@@ -63,12 +40,7 @@ fn finite_blocks_decode_to_finite_values() {
         for &ty in BLOCK_TYPES {
             for w in [None, Some(&ones[..]), Some(&zeros[..]), Some(&wide[..])] {
                 let y = round_trip(ty, x, w);
-                assert!(
-                    y.iter().all(|v| v.is_finite()),
-                    "{ty} of {} .. weights {}",
-                    x[0],
-                    w.is_some()
-                );
+                assert!(y.iter().all(|v| v.is_finite()), "{ty} of {} .. weights {}", x[0], w.is_some());
             }
         }
     }
@@ -77,32 +49,17 @@ fn finite_blocks_decode_to_finite_values() {
 #[test]
 fn a_zero_block_is_zero() {
     for &ty in BLOCK_TYPES {
-        assert!(
-            round_trip(ty, &[0.0; 256], None).iter().all(|&v| v == 0.0),
-            "{ty}"
-        );
-        assert!(
-            round_trip(ty, &[0.0; 256], Some(&[1.0; 256]))
-                .iter()
-                .all(|&v| v == 0.0),
-            "{ty} weighted"
-        );
+        assert!(round_trip(ty, &[0.0; 256], None).iter().all(|&v| v == 0.0), "{ty}");
+        assert!(round_trip(ty, &[0.0; 256], Some(&[1.0; 256])).iter().all(|&v| v == 0.0), "{ty} weighted");
     }
 }
 
 #[test]
 fn saturation_keeps_sign_and_size() {
     for &ty in BLOCK_TYPES {
-        let x: Vec<f32> = (0..256)
-            .map(|i| if i % 2 == 0 { 1e8 } else { -1e8 })
-            .collect();
+        let x: Vec<f32> = (0..256).map(|i| if i % 2 == 0 { 1e8 } else { -1e8 }).collect();
         let y = round_trip(ty, &x, None);
-        assert!(
-            y.iter()
-                .zip(&x)
-                .all(|(y, x)| y * x > 0.0 || matches!(ty, Type::Q4_1 | Type::Q5_1)),
-            "{ty}"
-        );
+        assert!(y.iter().zip(&x).all(|(y, x)| y * x > 0.0 || matches!(ty, Type::Q4_1 | Type::Q5_1)), "{ty}");
         assert!(y.iter().all(|v| v.abs() >= 60000.0), "{ty} {y:?}");
     }
 }
@@ -117,24 +74,12 @@ fn values_that_are_not_finite_are_replaced() {
             nan[i] = f32::NAN;
             zero[i] = 0.0;
         }
-        assert_eq!(
-            encode(ty, &nan, None),
-            encode(ty, &zero, None),
-            "{ty}: NaN counts as 0"
-        );
+        assert_eq!(encode(ty, &nan, None), encode(ty, &zero, None), "{ty}: NaN counts as 0");
         let (mut inf, mut max) = (clean.clone(), clean.clone());
         (inf[9], inf[100]) = (f32::INFINITY, f32::NEG_INFINITY);
         (max[9], max[100]) = (f32::MAX, f32::MIN);
-        assert_eq!(
-            encode(ty, &inf, None),
-            encode(ty, &max, None),
-            "{ty}: infinity counts as the largest value"
-        );
-        assert_eq!(
-            encode(ty, &inf, Some(&clean)),
-            encode(ty, &max, Some(&clean)),
-            "{ty} weighted"
-        );
+        assert_eq!(encode(ty, &inf, None), encode(ty, &max, None), "{ty}: infinity counts as the largest value");
+        assert_eq!(encode(ty, &inf, Some(&clean)), encode(ty, &max, Some(&clean)), "{ty} weighted");
     }
 }
 
@@ -155,18 +100,10 @@ fn error_is_within_the_step() {
         let w: Vec<f32> = (0..4096).map(|_| 0.5 + rng.unit()).collect();
         for w in [None, Some(&w[..])] {
             let y = round_trip(ty, &x, w);
-            let err: f64 = x
-                .iter()
-                .zip(&y)
-                .map(|(a, b)| ((a - b) as f64).powi(2))
-                .sum();
+            let err: f64 = x.iter().zip(&y).map(|(a, b)| ((a - b) as f64).powi(2)).sum();
             let all: f64 = x.iter().map(|a| (*a as f64).powi(2)).sum();
             let rel = (err / all).sqrt();
-            assert!(
-                rel < bound(ty) && rel > bound(ty) / 8.0,
-                "{ty} weighted {}: {rel}",
-                w.is_some()
-            );
+            assert!(rel < bound(ty) && rel > bound(ty) / 8.0, "{ty} weighted {}: {rel}", w.is_some());
         }
     }
 }
@@ -186,16 +123,10 @@ fn half_formats_round_to_nearest_even() {
     assert_eq!(float::f32_to_bf16(1.0 + 2f32.powi(-8)), 0x3f80);
     assert_eq!(float::f32_to_bf16(f32::MAX), 0x7f80);
     // Every f16 survives the way to f32 and back; the row conversions agree with the scalar ones.
-    let bits: Vec<u16> = (0..=u16::MAX)
-        .step_by(if cfg!(miri) { 97 } else { 1 })
-        .collect();
+    let bits: Vec<u16> = (0..=u16::MAX).step_by(if cfg!(miri) { 97 } else { 1 }).collect();
     let bytes: Vec<u8> = bits.iter().flat_map(|b| b.to_ne_bytes()).collect();
     for (ty, up, down) in [
-        (
-            Type::F16,
-            float::f16_to_f32 as fn(u16) -> f32,
-            float::f32_to_f16 as fn(f32) -> u16,
-        ),
+        (Type::F16, float::f16_to_f32 as fn(u16) -> f32, float::f32_to_f16 as fn(f32) -> u16),
         (Type::BF16, float::bf16_to_f32, float::f32_to_bf16),
     ] {
         let mut x = vec![0.0; bits.len()];
@@ -210,13 +141,8 @@ fn half_formats_round_to_nearest_even() {
         }
     }
     let mut rng = Rng(5);
-    let x: Vec<f32> = (0..4099)
-        .map(|_| f32::from_bits(rng.next() as u32))
-        .collect();
-    for (ty, down) in [
-        (Type::F16, float::f32_to_f16 as fn(f32) -> u16),
-        (Type::BF16, float::f32_to_bf16),
-    ] {
+    let x: Vec<f32> = (0..4099).map(|_| f32::from_bits(rng.next() as u32)).collect();
+    for (ty, down) in [(Type::F16, float::f32_to_f16 as fn(f32) -> u16), (Type::BF16, float::f32_to_bf16)] {
         let mut b = vec![0; 2 * x.len()];
         from_f32(ty, &x, &mut b).unwrap();
         for (v, b) in x.iter().zip(b.chunks(2)) {
@@ -240,90 +166,37 @@ fn integers_truncate_and_saturate() {
 fn bad_arguments_are_refused() {
     let q = Type::Q4_0;
     let mut b = [0; 36];
-    assert_eq!(
-        from_f32(q, &[0.0; 33], &mut b),
-        Err(Error::NotWholeBlocks {
-            ty: q,
-            elements: 33
-        })
-    );
-    assert!(matches!(
-        from_f32(q, &[0.0; 32], &mut b),
-        Err(Error::Length {
-            need: 18,
-            have: 36,
-            ..
-        })
-    ));
-    assert!(matches!(
-        to_f32(q, &b, &mut [0.0; 32]),
-        Err(Error::Length { .. })
-    ));
-    assert!(matches!(
-        from_f32(Type::IQ2_XS, &[], &mut []),
-        Err(Error::Unsupported { .. })
-    ));
-    assert!(matches!(
-        quantize_rows(q, &[], &mut [], usize::MAX, 64, None),
-        Err(Error::Overflow { .. })
-    ));
-    assert!(matches!(
-        quantize_rows(q, &[0.0; 64], &mut [0; 36], 1, 64, Some(&[1.0])),
-        Err(Error::Length { .. })
-    ));
-    assert_eq!(
-        quantize_rows(q, &[], &mut [], 0, 64, Some(&[1.0; 64])),
-        Ok(0)
-    );
+    assert_eq!(from_f32(q, &[0.0; 33], &mut b), Err(Error::NotWholeBlocks { ty: q, elements: 33 }));
+    assert!(matches!(from_f32(q, &[0.0; 32], &mut b), Err(Error::Length { need: 18, have: 36, .. })));
+    assert!(matches!(to_f32(q, &b, &mut [0.0; 32]), Err(Error::Length { .. })));
+    assert!(matches!(from_f32(Type::IQ2_XS, &[], &mut []), Err(Error::Unsupported { .. })));
+    assert!(matches!(quantize_rows(q, &[], &mut [], usize::MAX, 64, None), Err(Error::Overflow { .. })));
+    assert!(matches!(quantize_rows(q, &[0.0; 64], &mut [0; 36], 1, 64, Some(&[1.0])), Err(Error::Length { .. })));
+    assert_eq!(quantize_rows(q, &[], &mut [], 0, 64, Some(&[1.0; 64])), Ok(0));
     assert_eq!(quantize_rows(q, &[], &mut [], 5, 0, Some(&[])), Ok(0));
-    assert!(matches!(
-        vec_dot(Type::I32, 1, &[0; 4], &[0; 4]),
-        Err(Error::Unsupported { .. })
-    ));
-    assert!(matches!(
-        vec_dot(q, 32, &[0; 18], &[0; 33]),
-        Err(Error::Length { .. })
-    ));
-    assert!(matches!(
-        vec_dot(q, 32, &[0; 17], &[0; 34]),
-        Err(Error::Length { .. })
-    ));
+    assert!(matches!(vec_dot(Type::I32, 1, &[0; 4], &[0; 4]), Err(Error::Unsupported { .. })));
+    assert!(matches!(vec_dot(q, 32, &[0; 18], &[0; 33]), Err(Error::Length { .. })));
+    assert!(matches!(vec_dot(q, 32, &[0; 17], &[0; 34]), Err(Error::Length { .. })));
     assert!(matches!(
         vec_dot_rows(q, 32, &[0; 36], usize::MAX, 2, &[0; 34], &mut [0.0; 2]),
         Err(Error::Overflow { .. })
     ));
     assert_eq!(vec_dot_rows(q, 32, &[], 18, 0, &[], &mut []), Ok(()));
     assert_eq!(vec_dot(Type::F32, 0, &[], &[]), Ok(0.0));
-    assert_eq!(
-        Error::Overflow { ty: q }.to_string(),
-        "q4_0: the size of the rows overflows"
-    );
+    assert_eq!(Error::Overflow { ty: q }.to_string(), "q4_0: the size of the rows overflows");
 }
 
 #[test]
 fn every_format_of_this_version_has_its_kernels() {
     for &ty in Type::ALL {
         let k = kernels(ty);
-        let plain = matches!(
-            ty,
-            Type::F32
-                | Type::F16
-                | Type::BF16
-                | Type::F64
-                | Type::I8
-                | Type::I16
-                | Type::I32
-                | Type::I64
-        );
+        let plain =
+            matches!(ty, Type::F32 | Type::F16 | Type::BF16 | Type::F64 | Type::I8 | Type::I16 | Type::I32 | Type::I64);
         let here = plain || BLOCK_TYPES.contains(&ty);
         assert_eq!(k.decode.is_some(), here, "{ty}");
         assert_eq!(k.encode.is_some(), here, "{ty}");
         assert_eq!(k.dot.is_some(), here && ty.vec_dot_type().is_some(), "{ty}");
         let eight = matches!(ty, Type::Q8_0 | Type::Q8_1 | Type::Q8_K);
-        assert_eq!(
-            k.encode_weighted.is_some(),
-            here && !plain && !eight,
-            "{ty}"
-        );
+        assert_eq!(k.encode_weighted.is_some(), here && !plain && !eight, "{ty}");
     }
 }

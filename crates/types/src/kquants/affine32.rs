@@ -11,20 +11,8 @@ use crate::search::{affine, qkx3, qp, Walk};
 #[inline(always)]
 pub(crate) fn scales_mins(s: &[u8; 12]) -> ([u8; 8], [u8; 8]) {
     (
-        std::array::from_fn(|g| {
-            if g < 4 {
-                s[g] & 63
-            } else {
-                (s[g + 4] & 15) | ((s[g - 4] >> 6) << 4)
-            }
-        }),
-        std::array::from_fn(|g| {
-            if g < 4 {
-                s[g + 4] & 63
-            } else {
-                (s[g + 4] >> 4) | ((s[g] >> 6) << 4)
-            }
-        }),
+        std::array::from_fn(|g| if g < 4 { s[g] & 63 } else { (s[g + 4] & 15) | ((s[g - 4] >> 6) << 4) }),
+        std::array::from_fn(|g| if g < 4 { s[g + 4] & 63 } else { (s[g + 4] >> 4) | ((s[g] >> 6) << 4) }),
     )
 }
 
@@ -73,19 +61,13 @@ fn decode(q: &[u8; 256], d: f32, dmin: f32, scales: &[u8; 12], y: &mut [f32; 256
 }
 
 pub(crate) fn decode_q4_k(src: &[u8], dst: &mut [f32]) {
-    for (b, y) in blocks::<BlockQ4K>(src)
-        .iter()
-        .zip(dst.as_chunks_mut::<256>().0)
-    {
+    for (b, y) in blocks::<BlockQ4K>(src).iter().zip(dst.as_chunks_mut::<256>().0) {
         decode(&unpack4(&b.qs), half(b.d), half(b.dmin), &b.scales, y);
     }
 }
 
 pub(crate) fn decode_q5_k(src: &[u8], dst: &mut [f32]) {
-    for (b, y) in blocks::<BlockQ5K>(src)
-        .iter()
-        .zip(dst.as_chunks_mut::<256>().0)
-    {
+    for (b, y) in blocks::<BlockQ5K>(src).iter().zip(dst.as_chunks_mut::<256>().0) {
         decode(&codes5(b), half(b.d), half(b.dmin), &b.scales, y);
     }
 }
@@ -99,15 +81,7 @@ struct Encoded {
 }
 
 #[inline(always)]
-fn finish(
-    x: &[f32; 256],
-    nmax: i32,
-    d: f32,
-    dmin: f32,
-    sc: &[u8; 8],
-    mn: &[u8; 8],
-    mut q: [u8; 256],
-) -> Encoded {
+fn finish(x: &[f32; 256], nmax: i32, d: f32, dmin: f32, sc: &[u8; 8], mn: &[u8; 8], mut q: [u8; 256]) -> Encoded {
     let (d, dmin) = (scale_f16(d), scale_f16(dmin));
     for g in 0..8 {
         let dl = half(d) * sc[g] as f32;
@@ -119,12 +93,7 @@ fn finish(
             q[i] = nearest_int((x[i] + ml) / dl).clamp(0, nmax) as u8;
         }
     }
-    Encoded {
-        d,
-        dmin,
-        scales: pack_scales_mins(sc, mn),
-        q,
-    }
+    Encoded { d, dmin, scales: pack_scales_mins(sc, mn), q }
 }
 
 /// The largest of `v` becomes 63.
@@ -132,10 +101,7 @@ fn finish(
 fn six_bits(v: &[f32; 8]) -> ([u8; 8], f32) {
     let max = v.iter().fold(0.0f32, |m, &s| if s > m { s } else { m });
     let inv = if max > 0.0 { 63.0 / max } else { 0.0 };
-    (
-        v.map(|s| nearest_int(inv * s).clamp(0, 63) as u8),
-        max / 63.0,
-    )
+    (v.map(|s| nearest_int(inv * s).clamp(0, 63) as u8), max / 63.0)
 }
 
 #[inline(always)]
@@ -143,13 +109,7 @@ fn encode(x: &[f32; 256], nmax: i32, walk: Walk) -> Encoded {
     let mut buf = [0.0; 256];
     let x = bounded(x, &mut buf, SEARCH_MAX);
     let (mut q, mut scales, mut mins) = ([0u8; 256], [0.0f32; 8], [0.0f32; 8]);
-    for (g, (x, c)) in x
-        .as_chunks::<32>()
-        .0
-        .iter()
-        .zip(q.as_chunks_mut::<32>().0)
-        .enumerate()
-    {
+    for (g, (x, c)) in x.as_chunks::<32>().0.iter().zip(q.as_chunks_mut::<32>().0).enumerate() {
         let av = (x.iter().fold(0.0f32, |s, v| s + v * v) / 32.0).sqrt();
         (scales[g], mins[g]) = affine(nmax, x, &x.map(|v| av + v.abs()), c, walk);
     }
@@ -163,13 +123,7 @@ fn encode_weighted(x: &[f32; 256], qw: &[f32; 256], nmax: i32) -> Encoded {
     let x = bounded(x, &mut buf, SEARCH_MAX);
     let sigma2 = 2.0 * x.iter().fold(0.0f32, |s, v| s + v * v) / 256.0;
     let (mut q, mut scales, mut mins, mut sw) = ([0u8; 256], [0.0f32; 8], [0.0f32; 8], [0.0f32; 8]);
-    for (g, (x, c)) in x
-        .as_chunks::<32>()
-        .0
-        .iter()
-        .zip(q.as_chunks_mut::<32>().0)
-        .enumerate()
-    {
+    for (g, (x, c)) in x.as_chunks::<32>().0.iter().zip(q.as_chunks_mut::<32>().0).enumerate() {
         let w: [f32; 32] = std::array::from_fn(|l| qw[32 * g + l] * (sigma2 + x[l] * x[l]).sqrt());
         sw[g] = w.iter().fold(0.0, |s, v| s + v);
         (scales[g], mins[g]) = qkx3(nmax, x, &w, c);
@@ -180,62 +134,31 @@ fn encode_weighted(x: &[f32; 256], qw: &[f32; 256], nmax: i32) -> Encoded {
     finish(x, nmax, d, dmin, &sc, &mn, q)
 }
 
-const WALK4: Walk = Walk {
-    first: -1.0,
-    step: 0.1,
-    steps: 20,
-    absolute: false,
-};
-const WALK5: Walk = Walk {
-    first: -0.5,
-    step: 0.1,
-    steps: 15,
-    absolute: false,
-};
+const WALK4: Walk = Walk { first: -1.0, step: 0.1, steps: 20, absolute: false };
+const WALK5: Walk = Walk { first: -0.5, step: 0.1, steps: 15, absolute: false };
 
 impl Encoded {
     #[inline(always)]
     fn q4(self) -> BlockQ4K {
-        BlockQ4K {
-            d: self.d,
-            dmin: self.dmin,
-            scales: self.scales,
-            qs: pack4(&self.q),
-        }
+        BlockQ4K { d: self.d, dmin: self.dmin, scales: self.scales, qs: pack4(&self.q) }
     }
 
     #[inline(always)]
     fn q5(self) -> BlockQ5K {
-        BlockQ5K {
-            d: self.d,
-            dmin: self.dmin,
-            scales: self.scales,
-            qh: fifth_bits(&self.q),
-            qs: pack4(&self.q),
-        }
+        BlockQ5K { d: self.d, dmin: self.dmin, scales: self.scales, qh: fifth_bits(&self.q), qs: pack4(&self.q) }
     }
 }
 
 #[inline(always)]
 pub(crate) fn encode_q4_k(src: &[f32], dst: &mut [u8]) {
-    for (x, b) in src
-        .as_chunks::<256>()
-        .0
-        .iter()
-        .zip(blocks_mut::<BlockQ4K>(dst))
-    {
+    for (x, b) in src.as_chunks::<256>().0.iter().zip(blocks_mut::<BlockQ4K>(dst)) {
         *b = encode(x, 15, WALK4).q4();
     }
 }
 
 #[inline(always)]
 pub(crate) fn encode_q5_k(src: &[f32], dst: &mut [u8]) {
-    for (x, b) in src
-        .as_chunks::<256>()
-        .0
-        .iter()
-        .zip(blocks_mut::<BlockQ5K>(dst))
-    {
+    for (x, b) in src.as_chunks::<256>().0.iter().zip(blocks_mut::<BlockQ5K>(dst)) {
         *b = encode(x, 31, WALK5).q5();
     }
 }
@@ -243,13 +166,7 @@ pub(crate) fn encode_q5_k(src: &[f32], dst: &mut [u8]) {
 #[inline(always)]
 pub(crate) fn encode_q4_k_weighted(src: &[f32], dst: &mut [u8], imatrix: &[f32]) {
     let importance = imatrix.as_chunks::<256>().0;
-    for ((x, qw), b) in src
-        .as_chunks::<256>()
-        .0
-        .iter()
-        .zip(importance)
-        .zip(blocks_mut::<BlockQ4K>(dst))
-    {
+    for ((x, qw), b) in src.as_chunks::<256>().0.iter().zip(importance).zip(blocks_mut::<BlockQ4K>(dst)) {
         *b = encode_weighted(x, qw, 15).q4();
     }
 }
@@ -257,13 +174,7 @@ pub(crate) fn encode_q4_k_weighted(src: &[f32], dst: &mut [u8], imatrix: &[f32])
 #[inline(always)]
 pub(crate) fn encode_q5_k_weighted(src: &[f32], dst: &mut [u8], imatrix: &[f32]) {
     let importance = imatrix.as_chunks::<256>().0;
-    for ((x, qw), b) in src
-        .as_chunks::<256>()
-        .0
-        .iter()
-        .zip(importance)
-        .zip(blocks_mut::<BlockQ5K>(dst))
-    {
+    for ((x, qw), b) in src.as_chunks::<256>().0.iter().zip(importance).zip(blocks_mut::<BlockQ5K>(dst)) {
         *b = encode_weighted(x, qw, 31).q5();
     }
 }
@@ -279,14 +190,10 @@ fn dot(q: &[u8; 256], d: f32, dmin: f32, scales: &[u8; 12], b: &BlockQ8K) -> f32
 
 pub(crate) fn dot_q4_k(x: &[u8], y: &[u8]) -> f32 {
     let pairs = blocks::<BlockQ4K>(x).iter().zip(blocks::<BlockQ8K>(y));
-    pairs.fold(0.0, |sum, (a, b)| {
-        sum + dot(&unpack4(&a.qs), half(a.d), half(a.dmin), &a.scales, b)
-    })
+    pairs.fold(0.0, |sum, (a, b)| sum + dot(&unpack4(&a.qs), half(a.d), half(a.dmin), &a.scales, b))
 }
 
 pub(crate) fn dot_q5_k(x: &[u8], y: &[u8]) -> f32 {
     let pairs = blocks::<BlockQ5K>(x).iter().zip(blocks::<BlockQ8K>(y));
-    pairs.fold(0.0, |sum, (a, b)| {
-        sum + dot(&codes5(a), half(a.d), half(a.dmin), &a.scales, b)
-    })
+    pairs.fold(0.0, |sum, (a, b)| sum + dot(&codes5(a), half(a.d), half(a.dmin), &a.scales, b))
 }

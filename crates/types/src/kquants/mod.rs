@@ -36,11 +36,7 @@ fn unpack2(qs: &[u8; 64]) -> [u8; 256] {
 
 /// Sum over groups of `G` of scale[g] times the group's integer dot product.
 #[inline(always)]
-fn scaled_dot<const G: usize>(
-    codes: &[i8; 256],
-    scales: impl Fn(usize) -> i32,
-    y: &BlockQ8K,
-) -> i32 {
+fn scaled_dot<const G: usize>(codes: &[i8; 256], scales: impl Fn(usize) -> i32, y: &BlockQ8K) -> i32 {
     let y = y.qs.as_chunks::<G>().0;
     let mut sum = 0;
     for (g, (q, y)) in codes.as_chunks::<G>().0.iter().zip(y).enumerate() {

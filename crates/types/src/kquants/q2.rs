@@ -7,16 +7,10 @@ use crate::float::{half, scale_f16};
 use crate::search::{affine, qkx3, qp, Walk};
 
 pub(crate) fn decode_q2_k(src: &[u8], dst: &mut [f32]) {
-    for (b, y) in blocks::<BlockQ2K>(src)
-        .iter()
-        .zip(dst.as_chunks_mut::<256>().0)
-    {
+    for (b, y) in blocks::<BlockQ2K>(src).iter().zip(dst.as_chunks_mut::<256>().0) {
         let (d, dmin, q) = (half(b.d), half(b.dmin), unpack2(&b.qs));
         for (g, y) in y.as_chunks_mut::<16>().0.iter_mut().enumerate() {
-            let (dl, ml) = (
-                d * (b.scales[g] & 15) as f32,
-                dmin * (b.scales[g] >> 4) as f32,
-            );
+            let (dl, ml) = (d * (b.scales[g] & 15) as f32, dmin * (b.scales[g] >> 4) as f32);
             *y = std::array::from_fn(|l| dl * q[16 * g + l] as f32 - ml);
         }
     }
@@ -45,10 +39,7 @@ fn nibble_scales(v: &[f32; 16]) -> ([u8; 16], f32) {
     let max = v.iter().fold(0.0f32, |m, &s| if s > m { s } else { m });
     if max > 0.0 {
         let inv = 15.0 / max;
-        (
-            v.map(|s| nearest_int(inv * s).clamp(0, 15) as u8),
-            max / 15.0,
-        )
+        (v.map(|s| nearest_int(inv * s).clamp(0, 15) as u8), max / 15.0)
     } else {
         ([0; 16], 0.0)
     }
@@ -56,28 +47,12 @@ fn nibble_scales(v: &[f32; 16]) -> ([u8; 16], f32) {
 
 #[inline(always)]
 pub(crate) fn encode_q2_k(src: &[f32], dst: &mut [u8]) {
-    const WALK: Walk = Walk {
-        first: -0.5,
-        step: 0.1,
-        steps: 15,
-        absolute: true,
-    };
-    for (x, b) in src
-        .as_chunks::<256>()
-        .0
-        .iter()
-        .zip(blocks_mut::<BlockQ2K>(dst))
-    {
+    const WALK: Walk = Walk { first: -0.5, step: 0.1, steps: 15, absolute: true };
+    for (x, b) in src.as_chunks::<256>().0.iter().zip(blocks_mut::<BlockQ2K>(dst)) {
         let mut buf = [0.0; 256];
         let x = bounded(x, &mut buf, SEARCH_MAX);
         let (mut codes, mut scales, mut mins) = ([0u8; 256], [0.0f32; 16], [0.0f32; 16]);
-        for (g, (x, c)) in x
-            .as_chunks::<16>()
-            .0
-            .iter()
-            .zip(codes.as_chunks_mut::<16>().0)
-            .enumerate()
-        {
+        for (g, (x, c)) in x.as_chunks::<16>().0.iter().zip(codes.as_chunks_mut::<16>().0).enumerate() {
             (scales[g], mins[g]) = affine(3, x, &x.map(f32::abs), c, WALK);
         }
         let ((sc, d), (mn, dmin)) = (nibble_scales(&scales), nibble_scales(&mins));
@@ -90,27 +65,13 @@ pub(crate) fn encode_q2_k(src: &[f32], dst: &mut [u8]) {
 #[inline(always)]
 pub(crate) fn encode_q2_k_weighted(src: &[f32], dst: &mut [u8], imatrix: &[f32]) {
     let importance = imatrix.as_chunks::<256>().0;
-    for ((x, qw), b) in src
-        .as_chunks::<256>()
-        .0
-        .iter()
-        .zip(importance)
-        .zip(blocks_mut::<BlockQ2K>(dst))
-    {
+    for ((x, qw), b) in src.as_chunks::<256>().0.iter().zip(importance).zip(blocks_mut::<BlockQ2K>(dst)) {
         let mut buf = [0.0; 256];
         let x = bounded(x, &mut buf, SEARCH_MAX);
         let sigma2 = x.iter().fold(0.0f32, |s, v| s + v * v) / 256.0;
-        let (mut codes, mut scales, mut mins, mut sw) =
-            ([0u8; 256], [0.0f32; 16], [0.0f32; 16], [0.0f32; 16]);
-        for (g, (x, c)) in x
-            .as_chunks::<16>()
-            .0
-            .iter()
-            .zip(codes.as_chunks_mut::<16>().0)
-            .enumerate()
-        {
-            let w: [f32; 16] =
-                std::array::from_fn(|l| qw[16 * g + l] * (sigma2 + x[l] * x[l]).sqrt());
+        let (mut codes, mut scales, mut mins, mut sw) = ([0u8; 256], [0.0f32; 16], [0.0f32; 16], [0.0f32; 16]);
+        for (g, (x, c)) in x.as_chunks::<16>().0.iter().zip(codes.as_chunks_mut::<16>().0).enumerate() {
+            let w: [f32; 16] = std::array::from_fn(|l| qw[16 * g + l] * (sigma2 + x[l] * x[l]).sqrt());
             sw[g] = w.iter().fold(0.0, |s, v| s + v);
             (scales[g], mins[g]) = qkx3(3, x, &w, c);
         }

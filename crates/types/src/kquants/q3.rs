@@ -22,9 +22,7 @@ fn set_codes(b: &mut BlockQ3K, q: &[u8; 256]) {
 /// Scales 0..64 (32 stands for 0): low nibbles in bytes 0..8, two high bits in bytes 8..12.
 #[inline(always)]
 pub(crate) fn scales_q3(s: &[u8; 12]) -> [u8; 16] {
-    std::array::from_fn(|g| {
-        ((s[g % 8] >> (4 * (g / 8))) & 15) | (((s[8 + g % 4] >> (2 * (g / 4))) & 3) << 4)
-    })
+    std::array::from_fn(|g| ((s[g % 8] >> (4 * (g / 8))) & 15) | (((s[8 + g % 4] >> (2 * (g / 4))) & 3) << 4))
 }
 
 #[inline(always)]
@@ -36,10 +34,7 @@ fn pack_scales(q: &[u8; 16]) -> [u8; 12] {
 }
 
 pub(crate) fn decode_q3_k(src: &[u8], dst: &mut [f32]) {
-    for (b, y) in blocks::<BlockQ3K>(src)
-        .iter()
-        .zip(dst.as_chunks_mut::<256>().0)
-    {
+    for (b, y) in blocks::<BlockQ3K>(src).iter().zip(dst.as_chunks_mut::<256>().0) {
         let (d, q, sc) = (half(b.d), codes(b), scales_q3(&b.scales));
         for (g, y) in y.as_chunks_mut::<16>().0.iter_mut().enumerate() {
             let dl = d * (sc[g] as i32 - 32) as f32;
@@ -66,23 +61,12 @@ fn requantise(x: &[f32; 256], b: &mut BlockQ3K, q: &mut [u8; 256]) {
 
 #[inline(always)]
 pub(crate) fn encode_q3_k(src: &[f32], dst: &mut [u8]) {
-    for (x, b) in src
-        .as_chunks::<256>()
-        .0
-        .iter()
-        .zip(blocks_mut::<BlockQ3K>(dst))
-    {
+    for (x, b) in src.as_chunks::<256>().0.iter().zip(blocks_mut::<BlockQ3K>(dst)) {
         let mut buf = [0.0; 256];
         let x = bounded(x, &mut buf, SEARCH_MAX);
         let (mut q, mut scales) = ([0u8; 256], [0.0f32; 16]);
         let (mut amax, mut max) = (0.0f32, 0.0f32);
-        for (g, (x, c)) in x
-            .as_chunks::<16>()
-            .0
-            .iter()
-            .zip(q.as_chunks_mut::<16>().0)
-            .enumerate()
-        {
+        for (g, (x, c)) in x.as_chunks::<16>().0.iter().zip(q.as_chunks_mut::<16>().0).enumerate() {
             scales[g] = q3(4, x, c);
             if scales[g].abs() > amax {
                 amax = scales[g].abs();
@@ -91,8 +75,7 @@ pub(crate) fn encode_q3_k(src: &[f32], dst: &mut [u8]) {
         }
         if max != 0.0 {
             let inv = -32.0 / max;
-            b.scales =
-                pack_scales(&scales.map(|s| (nearest_int(inv * s).clamp(-32, 31) + 32) as u8));
+            b.scales = pack_scales(&scales.map(|s| (nearest_int(inv * s).clamp(-32, 31) + 32) as u8));
             b.d = scale_f16(1.0 / inv);
         } else {
             b.scales = [0; 12];
@@ -105,26 +88,13 @@ pub(crate) fn encode_q3_k(src: &[f32], dst: &mut [u8]) {
 #[inline(always)]
 pub(crate) fn encode_q3_k_weighted(src: &[f32], dst: &mut [u8], imatrix: &[f32]) {
     let importance = imatrix.as_chunks::<256>().0;
-    for ((x, qw), b) in src
-        .as_chunks::<256>()
-        .0
-        .iter()
-        .zip(importance)
-        .zip(blocks_mut::<BlockQ3K>(dst))
-    {
+    for ((x, qw), b) in src.as_chunks::<256>().0.iter().zip(importance).zip(blocks_mut::<BlockQ3K>(dst)) {
         let mut buf = [0.0; 256];
         let x = bounded(x, &mut buf, SEARCH_MAX);
         let sigma2 = 2.0 * x.iter().fold(0.0f32, |s, v| s + v * v) / 256.0;
         let (mut q, mut scales, mut sw) = ([0u8; 256], [0.0f32; 16], [0.0f32; 16]);
-        for (g, (x, c)) in x
-            .as_chunks::<16>()
-            .0
-            .iter()
-            .zip(q.as_chunks_mut::<16>().0)
-            .enumerate()
-        {
-            let w: [f32; 16] =
-                std::array::from_fn(|l| qw[16 * g + l] * (sigma2 + x[l] * x[l]).sqrt());
+        for (g, (x, c)) in x.as_chunks::<16>().0.iter().zip(q.as_chunks_mut::<16>().0).enumerate() {
+            let w: [f32; 16] = std::array::from_fn(|l| qw[16 * g + l] * (sigma2 + x[l] * x[l]).sqrt());
             sw[g] = w.iter().fold(0.0, |s, v| s + v);
             scales[g] = qx(4, x, c, Some(&w));
         }

@@ -34,10 +34,7 @@ fn set_codes(b: &mut BlockQ6K, q: &[u8; 256]) {
 }
 
 pub(crate) fn decode_q6_k(src: &[u8], dst: &mut [f32]) {
-    for (b, y) in blocks::<BlockQ6K>(src)
-        .iter()
-        .zip(dst.as_chunks_mut::<256>().0)
-    {
+    for (b, y) in blocks::<BlockQ6K>(src).iter().zip(dst.as_chunks_mut::<256>().0) {
         let (d, q) = (half(b.d), codes(b));
         for (g, y) in y.as_chunks_mut::<16>().0.iter_mut().enumerate() {
             let dl = d * b.scales[g] as i8 as f32;
@@ -52,13 +49,7 @@ fn encode(x: &[f32; 256], qw: Option<&[f32; 256]>) -> BlockQ6K {
     let x = bounded(x, &mut buf, SEARCH_MAX);
     let (mut q, mut scales) = ([0u8; 256], [0.0f32; 16]);
     let (mut amax, mut max) = (0.0f32, 0.0f32);
-    for (g, (x, c)) in x
-        .as_chunks::<16>()
-        .0
-        .iter()
-        .zip(q.as_chunks_mut::<16>().0)
-        .enumerate()
-    {
+    for (g, (x, c)) in x.as_chunks::<16>().0.iter().zip(q.as_chunks_mut::<16>().0).enumerate() {
         let w = qw.map(|w| &w.as_chunks::<16>().0[g]);
         scales[g] = qx(32, x, c, w);
         if scales[g].abs() > amax {
@@ -66,12 +57,7 @@ fn encode(x: &[f32; 256], qw: Option<&[f32; 256]>) -> BlockQ6K {
             max = scales[g];
         }
     }
-    let mut b = BlockQ6K {
-        ql: [0; 128],
-        qh: [0; 64],
-        scales: [0; 16],
-        d: [0; 2],
-    };
+    let mut b = BlockQ6K { ql: [0; 128], qh: [0; 64], scales: [0; 16], d: [0; 2] };
     if amax < TINY {
         return b;
     }
@@ -94,12 +80,7 @@ fn encode(x: &[f32; 256], qw: Option<&[f32; 256]>) -> BlockQ6K {
 
 #[inline(always)]
 pub(crate) fn encode_q6_k(src: &[f32], dst: &mut [u8]) {
-    for (x, b) in src
-        .as_chunks::<256>()
-        .0
-        .iter()
-        .zip(blocks_mut::<BlockQ6K>(dst))
-    {
+    for (x, b) in src.as_chunks::<256>().0.iter().zip(blocks_mut::<BlockQ6K>(dst)) {
         *b = encode(x, None);
     }
 }
@@ -107,13 +88,7 @@ pub(crate) fn encode_q6_k(src: &[f32], dst: &mut [u8]) {
 #[inline(always)]
 pub(crate) fn encode_q6_k_weighted(src: &[f32], dst: &mut [u8], imatrix: &[f32]) {
     let importance = imatrix.as_chunks::<256>().0;
-    for ((x, qw), b) in src
-        .as_chunks::<256>()
-        .0
-        .iter()
-        .zip(importance)
-        .zip(blocks_mut::<BlockQ6K>(dst))
-    {
+    for ((x, qw), b) in src.as_chunks::<256>().0.iter().zip(importance).zip(blocks_mut::<BlockQ6K>(dst)) {
         *b = encode(x, Some(qw));
     }
 }

@@ -56,9 +56,7 @@ macro_rules! encode8 {
 }
 
 decode8!(f16_f32, float::decode_f16, |p| _mm256_cvtph_ps(p));
-decode8!(bf16_f32, float::decode_bf16, |p| _mm256_castsi256_ps(
-    _mm256_slli_epi32(_mm256_cvtepu16_epi32(p), 16)
-));
+decode8!(bf16_f32, float::decode_bf16, |p| _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(p), 16)));
 encode8!(f32_f16, float::encode_f16, |v| to_f16(v));
 encode8!(f32_bf16, float::encode_bf16, |v| to_bf16(v));
 
@@ -68,10 +66,7 @@ encode8!(f32_bf16, float::encode_bf16, |v| to_bf16(v));
 fn to_f16(v: __m256) -> __m128i {
     let h = _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT);
     let nan = _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q));
-    let nan = _mm_packs_epi32(
-        _mm256_castsi256_si128(nan),
-        _mm256_extracti128_si256(nan, 1),
-    );
+    let nan = _mm_packs_epi32(_mm256_castsi256_si128(nan), _mm256_extracti128_si256(nan, 1));
     let sign = _mm_and_si128(h, _mm_set1_epi16(i16::MIN));
     let quiet = _mm_or_si128(sign, _mm_set1_epi16(0x7e00));
     _mm_blendv_epi8(h, quiet, nan)
@@ -83,10 +78,7 @@ fn to_f16(v: __m256) -> __m128i {
 fn to_bf16(v: __m256) -> __m128i {
     let w = _mm256_castps_si256(v);
     let odd = _mm256_and_si256(_mm256_srli_epi32(w, 16), _mm256_set1_epi32(1));
-    let r = _mm256_srli_epi32(
-        _mm256_add_epi32(_mm256_add_epi32(w, _mm256_set1_epi32(0x7fff)), odd),
-        16,
-    );
+    let r = _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(w, _mm256_set1_epi32(0x7fff)), odd), 16);
     let quiet = _mm256_or_si256(_mm256_srli_epi32(w, 16), _mm256_set1_epi32(64));
     let nan = _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q));
     let r = _mm256_blendv_epi8(r, quiet, nan);

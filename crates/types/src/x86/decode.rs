@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::isa::{half_at, load32};
-use super::unpack::{fives, nibbles, Super, Q2K, Q3K, Q4K, Q5K, Q6K};
+use super::unpack::{each_eighth, fives, nibbles, Super, Q2K, Q3K, Q4K, Q5K, Q6K};
 use crate::kernels::Decode;
 use crate::Type;
 
@@ -71,17 +71,14 @@ unsafe fn block256<S: Super>(b: *const u8, y: *mut f32) {
             let lo = _mm256_cvtepi16_epi32(_mm256_castsi256_si128(m));
             let hi = _mm256_cvtepi16_epi32(_mm256_extracti128_si256(m, 1));
             _mm256_storeu_ps(ml.as_mut_ptr(), _mm256_mul_ps(_mm256_cvtepi32_ps(lo), dmin));
-            _mm256_storeu_ps(
-                ml.as_mut_ptr().add(8),
-                _mm256_mul_ps(_mm256_cvtepi32_ps(hi), dmin),
-            );
+            _mm256_storeu_ps(ml.as_mut_ptr().add(8), _mm256_mul_ps(_mm256_cvtepi32_ps(hi), dmin));
         }
-        for j in 0..8 {
-            let q = _mm256_sub_epi8(S::codes(b, j), _mm256_set1_epi8(S::OFFSET));
+        each_eighth!(J => {
+            let q = _mm256_sub_epi8(S::codes::<J>(b), _mm256_set1_epi8(S::OFFSET));
             let (lo, hi) = (_mm256_castsi256_si128(q), _mm256_extracti128_si256(q, 1));
             let quads = [lo, _mm_srli_si128(lo, 8), hi, _mm_srli_si128(hi, 8)];
             for (i, &v) in quads.iter().enumerate() {
-                let g = 2 * j + i / 2;
+                let g = 2 * J + i / 2;
                 // `scales` has even groups first.
                 let d = _mm256_set1_ps(dl[g / 2 + 8 * (g % 2)]);
                 let f = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(v)), d);
@@ -90,9 +87,9 @@ unsafe fn block256<S: Super>(b: *const u8, y: *mut f32) {
                 } else {
                     _mm256_sub_ps(f, _mm256_set1_ps(ml[g]))
                 };
-                _mm256_storeu_ps(y.add(32 * j + 8 * i), f);
+                _mm256_storeu_ps(y.add(32 * J + 8 * i), f);
             }
-        }
+        });
     }
 }
 
@@ -105,10 +102,7 @@ unsafe fn scaled(v: __m256i, d: f32, out: &mut [f32; 16]) {
         let lo = _mm256_cvtepi16_epi32(_mm256_castsi256_si128(v));
         let hi = _mm256_cvtepi16_epi32(_mm256_extracti128_si256(v, 1));
         _mm256_storeu_ps(out.as_mut_ptr(), _mm256_mul_ps(_mm256_cvtepi32_ps(lo), d));
-        _mm256_storeu_ps(
-            out.as_mut_ptr().add(8),
-            _mm256_mul_ps(_mm256_cvtepi32_ps(hi), d),
-        );
+        _mm256_storeu_ps(out.as_mut_ptr().add(8), _mm256_mul_ps(_mm256_cvtepi32_ps(hi), d));
     }
 }
 
@@ -141,23 +135,13 @@ blocks256! {
 fn q8_k(src: &[u8], dst: &mut [f32]) {
     #[target_feature(enable = "avx2,fma,f16c")]
     fn inner(src: &[u8], dst: &mut [f32]) {
-        for (b, y) in src
-            .as_chunks::<292>()
-            .0
-            .iter()
-            .zip(dst.as_chunks_mut::<256>().0)
-        {
+        for (b, y) in src.as_chunks::<292>().0.iter().zip(dst.as_chunks_mut::<256>().0) {
             // SAFETY: b is a whole block, y 256 floats; the features are enabled here.
             unsafe {
                 let p = b.as_ptr();
                 let d = p.cast::<f32>().read_unaligned();
                 for j in 0..8 {
-                    store32::<false>(
-                        load32(p.add(4 + 32 * j)),
-                        d,
-                        0.0,
-                        y.as_mut_ptr().add(32 * j),
-                    );
+                    store32::<false>(load32(p.add(4 + 32 * j)), d, 0.0, y.as_mut_ptr().add(32 * j));
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::isa::{half_at, load32, sum8, Avx2, Isa, Vnni};
+use super::isa::{load32, sum8, Avx2, Isa, Vnni};
 use super::unpack::{fives, nibbles};
 use crate::kernels::{DotTile, Level, Rows};
 use crate::Type;
@@ -45,14 +45,7 @@ macro_rules! biased {
                 // SAFETY: a whole block by the trait's contract.
                 unsafe {
                     let y = load32(b.add($qs));
-                    (
-                        y,
-                        if $bias == 0 {
-                            _mm256_setzero_si256()
-                        } else {
-                            I::bias($bias, y)
-                        },
-                    )
+                    (y, if $bias == 0 { _mm256_setzero_si256() } else { I::bias($bias, y) })
                 }
             }
             #[inline(always)]
@@ -82,10 +75,7 @@ impl Pair for Q8Avx2 {
     unsafe fn x(b: *const u8) -> Self::X {
         // SAFETY: a whole block by the trait's contract.
         unsafe {
-            (
-                _mm256_cvtepi8_epi16(super::isa::load16(b.add(2))),
-                _mm256_cvtepi8_epi16(super::isa::load16(b.add(18))),
-            )
+            (_mm256_cvtepi8_epi16(super::isa::load16(b.add(2))), _mm256_cvtepi8_epi16(super::isa::load16(b.add(18))))
         }
     }
     #[inline(always)]
@@ -129,6 +119,21 @@ impl Pair for Q8Vnni {
     }
 }
 
+/// The scale at the head of a block in all lanes, and, where there are minima, [scale, minimum or code sum, ..].
+#[inline(always)]
+unsafe fn heads<const MIN: bool>(b: *const u8) -> (__m256, __m128) {
+    // SAFETY: a whole block at b by the caller's contract; AVX2 and F16C in the wrapper.
+    unsafe {
+        if MIN {
+            let pair = _mm_cvtph_ps(_mm_cvtsi32_si128(b.cast::<i32>().read_unaligned()));
+            (_mm256_setzero_ps(), pair)
+        } else {
+            let h = _mm_set1_epi16(b.cast::<i16>().read_unaligned());
+            (_mm256_cvtph_ps(h), _mm_setzero_ps())
+        }
+    }
+}
+
 /// R rows of x with C rows of y. Each pair has its own sums, so R and C do not show in the result.
 #[inline(always)]
 unsafe fn group<P: Pair, const R: usize, const C: usize>(
@@ -142,43 +147,46 @@ unsafe fn group<P: Pair, const R: usize, const C: usize>(
     // has the instruction set.
     unsafe {
         let mut acc = [[_mm256_setzero_ps(); C]; R];
-        let mut min = [[0.0f32; C]; R];
+        let mut min = [[_mm_setzero_ps(); C]; R];
         for i in 0..nb {
             let mut ys = [P::y(y.ptr.add(i * P::YB)); C];
-            let mut yd = [0.0f32; C];
-            let mut ysum = [0.0f32; C];
+            let mut yd = [(_mm256_setzero_ps(), _mm_setzero_ps()); C];
             for c in 0..C {
                 let b = y.ptr.add(c * y.stride + i * P::YB);
                 if c > 0 {
                     ys[c] = P::y(b);
                 }
-                yd[c] = half_at(b);
-                ysum[c] = if P::MIN { half_at(b.add(2)) } else { 0.0 };
+                yd[c] = if P::MIN { heads::<true>(b) } else { heads::<false>(b) };
             }
             for r in 0..R {
                 let b = x.ptr.add(r * x.stride + i * P::XB);
-                let (xs, xd) = (P::x(b), half_at(b));
-                let xm = if P::MIN { half_at(b.add(2)) } else { 0.0 };
+                let xs = P::x(b);
+                let xd = if P::MIN { heads::<true>(b) } else { heads::<false>(b) };
                 for c in 0..C {
                     let s = _mm256_cvtepi32_ps(P::dot(xs, ys[c]));
-                    acc[r][c] = _mm256_fmadd_ps(s, _mm256_set1_ps(xd * yd[c]), acc[r][c]);
-                    if P::MIN {
-                        min[r][c] += xm * ysum[c];
-                    }
+                    let d = if P::MIN {
+                        // One product gives the scale (lane 0) and the minimum's part of the sum (lane 1).
+                        let p = _mm_mul_ps(xd.1, yd[c].1);
+                        min[r][c] = _mm_add_ps(min[r][c], p);
+                        _mm256_broadcastss_ps(p)
+                    } else {
+                        _mm256_mul_ps(xd.0, yd[c].0)
+                    };
+                    acc[r][c] = _mm256_fmadd_ps(s, d, acc[r][c]);
                 }
             }
         }
         for r in 0..R {
             for c in 0..C {
                 let s = sum8(acc[r][c]);
-                out.add(c * out_stride + r)
-                    .write(if P::MIN { s + min[r][c] } else { s });
+                let m = _mm_cvtss_f32(_mm_movehdup_ps(min[r][c]));
+                out.add(c * out_stride + r).write(if P::MIN { s + m } else { s });
             }
         }
     }
 }
 
-super::isa::tiles!(group, Pair, 32);
+super::isa::tiles!(group, Pair, 32, 4);
 
 super::isa::tile_fn!("avx2,fma,f16c";
     q4_0_avx2: Q4_0<Avx2>, q4_1_avx2: Q4_1<Avx2>, q5_0_avx2: Q5_0<Avx2>, q5_1_avx2: Q5_1<Avx2>, q8_0_avx2: Q8Avx2);

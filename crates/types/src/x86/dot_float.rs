@@ -81,10 +81,7 @@ impl Wide for W16 {
         // SAFETY: AVX-512F and DQ by the trait's contract.
         unsafe {
             let s = _mm512_add_ps(a, b);
-            sum8(_mm256_add_ps(
-                _mm512_castps512_ps256(s),
-                _mm512_extractf32x8_ps(s, 1),
-            ))
+            sum8(_mm256_add_ps(_mm512_castps512_ps256(s), _mm512_extractf32x8_ps(s, 1)))
         }
     }
     #[inline(always)]
@@ -137,19 +134,11 @@ macro_rules! elem {
 
 elem!(F32, 4, f32, |p| p.cast::<f32>().read_unaligned());
 elem!(F16, 2, f16, |p| half_at(p));
-elem!(Bf16, 2, bf16, |p| crate::float::bf16_to_f32(
-    p.cast::<u16>().read_unaligned()
-));
+elem!(Bf16, 2, bf16, |p| crate::float::bf16_to_f32(p.cast::<u16>().read_unaligned()));
 
 /// R rows of x with C rows of y. Each pair has its own sums, so R and C do not show in the result.
 #[inline(always)]
-unsafe fn group<E: Elem, const R: usize, const C: usize>(
-    n: usize,
-    x: Rows,
-    y: Rows,
-    out: *mut f32,
-    out_stride: usize,
-) {
+unsafe fn group<E: Elem, const R: usize, const C: usize>(n: usize, x: Rows, y: Rows, out: *mut f32, out_stride: usize) {
     let (w, step) = (E::W::LANES, 2 * E::W::LANES);
     // SAFETY: R and C rows of n elements are readable and their results writable, by DotTile's contract; the wrapper
     // has the instruction set.
@@ -195,7 +184,7 @@ unsafe fn group<E: Elem, const R: usize, const C: usize>(
     }
 }
 
-super::isa::tiles!(group, Elem, 1);
+super::isa::tiles!(group, Elem, 1, 4);
 
 super::isa::tile_fn!("avx2,fma,f16c"; f32_avx2: F32<W8>, f16_avx2: F16<W8>, bf16_avx2: Bf16<W8>);
 super::isa::tile_fn!("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl";

@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::isa::{load32, sum8, Avx2, Isa, Vnni};
-use super::unpack::{scale_pair, Super, Q2K, Q3K, Q4K, Q5K, Q6K};
+use super::unpack::{each_eighth, scale_pair, Super, Q2K, Q3K, Q4K, Q5K, Q6K};
 use crate::kernels::{DotTile, Level, Rows};
 use crate::Type;
 
@@ -40,15 +40,15 @@ unsafe fn group<P: Pair, const R: usize, const C: usize>(
                 let (scales, mins) = (P::X::scales(b), P::X::mins(b));
                 let (d, dmin) = P::X::d(b);
                 let mut sum = [_mm256_setzero_si256(); C];
-                for j in 0..8 {
-                    let codes = P::X::codes(b, j);
-                    let scale = scale_pair(scales, j);
+                each_eighth!(J => {
+                    let codes = P::X::codes::<J>(b);
+                    let scale = scale_pair::<J>(scales);
                     for c in 0..C {
-                        let q = load32(y.ptr.add(c * y.stride + i * YB + 4 + 32 * j));
+                        let q = load32(y.ptr.add(c * y.stride + i * YB + 4 + 32 * J));
                         // Codes are below 64, so the pair sums fit in i16.
                         sum[c] = P::I::madd(sum[c], scale, _mm256_maddubs_epi16(codes, q));
                     }
-                }
+                });
                 for c in 0..C {
                     let yb = y.ptr.add(c * y.stride + i * YB);
                     let yd = yb.cast::<f32>().read_unaligned();
@@ -72,7 +72,7 @@ unsafe fn group<P: Pair, const R: usize, const C: usize>(
     }
 }
 
-super::isa::tiles!(group, Pair, 256);
+super::isa::tiles!(group, Pair, 256, 1);
 
 super::isa::tile_fn!("avx2,fma,f16c";
     q2_avx2: (Q2K, Avx2), q3_avx2: (Q3K, Avx2), q4_avx2: (Q4K, Avx2), q5_avx2: (Q5K, Avx2), q6_avx2: (Q6K, Avx2));

@@ -84,10 +84,7 @@ const INFINITE: u32 = 0x7f80_0000;
 #[target_feature(enable = "avx2,fma,f16c")]
 fn pack32(i: [__m256i; 4]) -> __m256i {
     // The packs work inside halves; the permutation puts the groups of four back in order.
-    let a = _mm256_packs_epi16(
-        _mm256_packs_epi32(i[0], i[1]),
-        _mm256_packs_epi32(i[2], i[3]),
-    );
+    let a = _mm256_packs_epi16(_mm256_packs_epi32(i[0], i[1]), _mm256_packs_epi32(i[2], i[3]));
     _mm256_permutevar8x32_epi32(a, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7))
 }
 
@@ -101,10 +98,7 @@ fn round_away(v: __m256, id: __m256) -> __m256i {
     let half = _mm256_or_ps(half, _mm256_and_ps(x, _mm256_set1_ps(-0.0)));
     let x = _mm256_add_ps(x, half);
     // Truncation of anything past i32 gives i32::MIN, which would turn a positive saturated value negative.
-    let x = _mm256_min_ps(
-        _mm256_max_ps(x, _mm256_set1_ps(-127.0)),
-        _mm256_set1_ps(127.0),
-    );
+    let x = _mm256_min_ps(_mm256_max_ps(x, _mm256_set1_ps(-127.0)), _mm256_set1_ps(127.0));
     _mm256_cvttps_epi32(x)
 }
 
@@ -115,12 +109,7 @@ fn codes32(x: &[f32; 32]) -> Option<(f32, [__m256i; 4])> {
     // SAFETY: four times 8 floats of x.
     let v: [__m256; 4] = unsafe {
         let p = x.as_ptr();
-        [
-            _mm256_loadu_ps(p),
-            _mm256_loadu_ps(p.add(8)),
-            _mm256_loadu_ps(p.add(16)),
-            _mm256_loadu_ps(p.add(24)),
-        ]
+        [_mm256_loadu_ps(p), _mm256_loadu_ps(p.add(8)), _mm256_loadu_ps(p.add(16)), _mm256_loadu_ps(p.add(24))]
     };
     let top = top_bits(&v);
     if top >= INFINITE {
@@ -128,15 +117,7 @@ fn codes32(x: &[f32; 32]) -> Option<(f32, [__m256i; 4])> {
     }
     let d = limit(f32::from_bits(top) / 127.0);
     let id = _mm256_set1_ps(inverse(d));
-    Some((
-        d,
-        [
-            round_away(v[0], id),
-            round_away(v[1], id),
-            round_away(v[2], id),
-            round_away(v[3], id),
-        ],
-    ))
+    Some((d, [round_away(v[0], id), round_away(v[1], id), round_away(v[2], id), round_away(v[3], id)]))
 }
 
 #[inline]
@@ -150,12 +131,7 @@ fn half_of(d: f32) -> [u8; 2] {
 fn q8_0(src: &[f32], dst: &mut [u8]) {
     #[target_feature(enable = "avx2,fma,f16c")]
     fn inner(src: &[f32], dst: &mut [u8]) {
-        for (x, b) in src
-            .as_chunks::<32>()
-            .0
-            .iter()
-            .zip(dst.as_chunks_mut::<34>().0)
-        {
+        for (x, b) in src.as_chunks::<32>().0.iter().zip(dst.as_chunks_mut::<34>().0) {
             match codes32(x) {
                 Some((d, i)) => {
                     let b = &mut blocks_mut::<BlockQ8_0>(b)[0];
@@ -174,24 +150,14 @@ fn q8_0(src: &[f32], dst: &mut [u8]) {
 fn q8_1(src: &[f32], dst: &mut [u8]) {
     #[target_feature(enable = "avx2,fma,f16c")]
     fn inner(src: &[f32], dst: &mut [u8]) {
-        for (x, b) in src
-            .as_chunks::<32>()
-            .0
-            .iter()
-            .zip(dst.as_chunks_mut::<36>().0)
-        {
+        for (x, b) in src.as_chunks::<32>().0.iter().zip(dst.as_chunks_mut::<36>().0) {
             match codes32(x) {
                 Some((d, i)) => {
                     let b = &mut blocks_mut::<BlockQ8_1>(b)[0];
-                    let s = _mm256_add_epi32(
-                        _mm256_add_epi32(i[0], i[1]),
-                        _mm256_add_epi32(i[2], i[3]),
-                    );
-                    let s =
-                        _mm_add_epi32(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1));
+                    let s = _mm256_add_epi32(_mm256_add_epi32(i[0], i[1]), _mm256_add_epi32(i[2], i[3]));
+                    let s = _mm_add_epi32(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1));
                     let s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0b01_00_11_10));
-                    let s =
-                        _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0b10_11_00_01)));
+                    let s = _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0b10_11_00_01)));
                     b.d = half_of(d);
                     b.s = scale_f16(s as f32 * d);
                     // SAFETY: 32 writable bytes.
@@ -209,10 +175,7 @@ fn q8_1(src: &[f32], dst: &mut [u8]) {
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn first_of(v: &[__m256; 32], x: &[f32; 256], top: u32) -> f32 {
-    let (mask, want) = (
-        _mm256_set1_epi32(0x7fff_ffff),
-        _mm256_set1_epi32(top as i32),
-    );
+    let (mask, want) = (_mm256_set1_epi32(0x7fff_ffff), _mm256_set1_epi32(top as i32));
     for (i, &v) in v.iter().enumerate() {
         let eq = _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_castps_si256(v), mask), want);
         let bits = _mm256_movemask_ps(_mm256_castsi256_ps(eq));
@@ -226,12 +189,7 @@ fn first_of(v: &[__m256; 32], x: &[f32; 256], top: u32) -> f32 {
 fn q8_k(src: &[f32], dst: &mut [u8]) {
     #[target_feature(enable = "avx2,fma,f16c")]
     fn inner(src: &[f32], dst: &mut [u8]) {
-        for (x, b) in src
-            .as_chunks::<256>()
-            .0
-            .iter()
-            .zip(dst.as_chunks_mut::<292>().0)
-        {
+        for (x, b) in src.as_chunks::<256>().0.iter().zip(dst.as_chunks_mut::<292>().0) {
             let mut v = [_mm256_setzero_ps(); 32];
             for (v, x) in v.iter_mut().zip(x.as_chunks::<8>().0) {
                 // SAFETY: 8 floats.
@@ -262,11 +220,9 @@ fn q8_k(src: &[f32], dst: &mut [u8]) {
             }
             for (h, s) in sums.as_chunks::<4>().0.iter().enumerate() {
                 // Low half: the even groups' sums; high half: the odd ones'.
-                let t =
-                    _mm256_hadd_epi32(_mm256_hadd_epi32(s[0], s[1]), _mm256_hadd_epi32(s[2], s[3]));
+                let t = _mm256_hadd_epi32(_mm256_hadd_epi32(s[0], s[1]), _mm256_hadd_epi32(s[2], s[3]));
                 let (even, odd) = (_mm256_castsi256_si128(t), _mm256_extracti128_si256(t, 1));
-                let w =
-                    _mm_packs_epi32(_mm_unpacklo_epi32(even, odd), _mm_unpackhi_epi32(even, odd));
+                let w = _mm_packs_epi32(_mm_unpacklo_epi32(even, odd), _mm_unpackhi_epi32(even, odd));
                 // SAFETY: bytes 16 h .. 16 h + 16 of 32.
                 unsafe { _mm_storeu_si128(b.bsums.as_mut_ptr().add(16 * h).cast(), w) };
             }

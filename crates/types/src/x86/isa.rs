@@ -76,11 +76,7 @@ impl Isa for Vnni {
 #[inline(always)]
 pub(crate) unsafe fn half_at(p: *const u8) -> f32 {
     // SAFETY: the caller's contract.
-    unsafe {
-        _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(
-            p.cast::<u16>().read_unaligned() as i32,
-        )))
-    }
+    unsafe { _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(p.cast::<u16>().read_unaligned() as i32))) }
 }
 
 /// 32 bytes from any address.
@@ -117,9 +113,9 @@ pub(crate) unsafe fn sum8(v: __m256) -> f32 {
     }
 }
 
-/// Defines `tile::<P>`: covers a DotTile's rows and columns with calls of `$group::<P, R, C>`, each pair in one of them.
+/// Defines `tile::<P>` over blocks of `$block` elements, `$rows` rows at a time for a single column: covers a DotTile's rows and columns with calls of `$group::<P, R, C>`, each pair in one of them.
 macro_rules! tiles {
-    ($group:ident, $bound:ident, $block:literal) => {
+    ($group:ident, $bound:ident, $block:literal, $rows:literal) => {
         #[inline(always)]
         unsafe fn tile<P: $bound>(n: usize, x: Rows, y: Rows, out: *mut f32, out_stride: usize) {
             let nb = n / $block;
@@ -127,14 +123,8 @@ macro_rules! tiles {
             unsafe {
                 let at = |r: usize, c: usize| {
                     (
-                        Rows {
-                            ptr: x.ptr.wrapping_add(r * x.stride),
-                            ..x
-                        },
-                        Rows {
-                            ptr: y.ptr.wrapping_add(c * y.stride),
-                            ..y
-                        },
+                        Rows { ptr: x.ptr.wrapping_add(r * x.stride), ..x },
+                        Rows { ptr: y.ptr.wrapping_add(c * y.stride), ..y },
                         out.wrapping_add(c * out_stride + r),
                     )
                 };
@@ -154,10 +144,10 @@ macro_rules! tiles {
                 }
                 while c < y.count {
                     let mut r = 0;
-                    while r + 4 <= x.count {
+                    while r + $rows <= x.count {
                         let (x, y, o) = at(r, c);
-                        $group::<P, 4, 1>(nb, x, y, o, out_stride);
-                        r += 4;
+                        $group::<P, $rows, 1>(nb, x, y, o, out_stride);
+                        r += $rows;
                     }
                     while r < x.count {
                         let (x, y, o) = at(r, c);

@@ -22,16 +22,9 @@ use crate::Type;
 /// machine's.
 pub(crate) fn upgrade(ty: Type, level: Level, base: Kernels) -> Kernels {
     Kernels {
-        decode: decode::pick(ty)
-            .or(convert::pick_decode(ty))
-            .or(base.decode),
-        encode: encode::pick(ty)
-            .or(convert::pick_encode(ty))
-            .or(base.encode),
+        decode: decode::pick(ty).or(convert::pick_decode(ty)).or(base.decode),
+        encode: encode::pick(ty).or(convert::pick_encode(ty)).or(base.encode),
         encode_weighted: encode::pick_weighted(ty).or(base.encode_weighted),
-        dot: dot_block::pick(ty, level)
-            .or(dot_k::pick(ty, level))
-            .or(dot_float::pick(ty, level))
-            .or(base.dot),
+        dot: dot_block::pick(ty, level).or(dot_k::pick(ty, level)).or(dot_float::pick(ty, level)).or(base.dot),
     }
 }

@@ -27,12 +27,7 @@ unsafe fn spread_bits(p: *const u8) -> __m256i {
     // SAFETY: the caller's contract.
     unsafe {
         let word = _mm256_set1_epi32(p.cast::<i32>().read_unaligned());
-        let pick = _mm256_setr_epi64x(
-            0,
-            0x0101_0101_0101_0101,
-            0x0202_0202_0202_0202,
-            0x0303_0303_0303_0303,
-        );
+        let pick = _mm256_setr_epi64x(0, 0x0101_0101_0101_0101, 0x0202_0202_0202_0202, 0x0303_0303_0303_0303);
         let bit = _mm256_set1_epi64x(0x8040_2010_0804_0201_u64 as i64);
         let on = _mm256_cmpeq_epi8(_mm256_and_si256(_mm256_shuffle_epi8(word, pick), bit), bit);
         _mm256_and_si256(on, _mm256_set1_epi8(16))
@@ -59,8 +54,8 @@ pub(crate) trait Super {
     const SYMMETRIC: bool;
     /// What the codes are offset by; 0 where the format has minima.
     const OFFSET: i8;
-    /// Codes of elements 32 j .. 32 j + 32.
-    unsafe fn codes(b: *const u8, j: usize) -> __m256i;
+    /// Codes of elements 32 J .. 32 J + 32; J is a constant, so that shifts are immediate.
+    unsafe fn codes<const J: usize>(b: *const u8) -> __m256i;
     /// Scales as i16: the low half holds those of the groups 0, 2, .. 14 of 16 elements, the high half the odd ones.
     unsafe fn scales(b: *const u8) -> __m256i;
     /// Minima of the 16 groups of 16 as i16, in order: what each code sum of y is multiplied by and subtracted.
@@ -69,13 +64,13 @@ pub(crate) trait Super {
     unsafe fn d(b: *const u8) -> (f32, f32);
 }
 
-/// The scale of group pair j in every lane: even group in the low half, odd in the high half.
+/// The scale of group pair J in every lane: even group in the low half, odd in the high half.
 ///
 /// # Safety
-/// AVX2; j < 8.
+/// AVX2; J < 8.
 #[inline(always)]
-pub(crate) unsafe fn scale_pair(scales: __m256i, j: usize) -> __m256i {
-    let k = 2 * j as i16;
+pub(crate) unsafe fn scale_pair<const J: usize>(scales: __m256i) -> __m256i {
+    let k = 2 * J as i16;
     // SAFETY: the caller's contract.
     unsafe { _mm256_shuffle_epi8(scales, _mm256_set1_epi16(((k + 1) << 8) | k)) }
 }
@@ -93,23 +88,23 @@ pub(crate) struct Q4K;
 pub(crate) struct Q5K;
 pub(crate) struct Q6K;
 
-/// Two-bit codes in bits 2 (j % 4) of 32 bytes of half j / 4.
+/// Two-bit codes in bits 2 (J % 4) of 32 bytes of half J / 4.
 #[inline(always)]
-unsafe fn twos(qs: *const u8, j: usize) -> __m256i {
+unsafe fn twos<const J: usize>(qs: *const u8) -> __m256i {
     // SAFETY: 64 readable bytes at qs and AVX2, by the contract of Super.
     unsafe {
-        let v = load32(qs.add(32 * (j / 4)));
-        let v = _mm256_srl_epi16(v, _mm_cvtsi32_si128(2 * (j % 4) as i32));
+        let v = load32(qs.add(32 * (J / 4)));
+        let v = _mm256_srl_epi16(v, _mm_cvtsi32_si128(2 * (J % 4) as i32));
         _mm256_and_si256(v, _mm256_set1_epi8(3))
     }
 }
 
-/// `bit` in each byte whose bit j is set in the 32 bytes at `p`.
+/// `bit` in each byte whose bit J is set in the 32 bytes at `p`.
 #[inline(always)]
-unsafe fn plane(p: *const u8, j: usize, bit: i8) -> __m256i {
+unsafe fn plane<const J: usize>(p: *const u8, bit: i8) -> __m256i {
     // SAFETY: 32 readable bytes at p and AVX2, by the contract of Super.
     unsafe {
-        let m = _mm256_set1_epi8((1u8 << j) as i8);
+        let m = _mm256_set1_epi8((1u8 << J) as i8);
         let on = _mm256_cmpeq_epi8(_mm256_and_si256(load32(p), m), m);
         _mm256_and_si256(on, _mm256_set1_epi8(bit))
     }
@@ -122,9 +117,9 @@ impl Super for Q2K {
     const SYMMETRIC: bool = false;
     const OFFSET: i8 = 0;
     #[inline(always)]
-    unsafe fn codes(b: *const u8, j: usize) -> __m256i {
+    unsafe fn codes<const J: usize>(b: *const u8) -> __m256i {
         // SAFETY: a whole block by the trait's contract.
-        unsafe { twos(b.add(16), j) }
+        unsafe { twos::<J>(b.add(16)) }
     }
     #[inline(always)]
     unsafe fn scales(b: *const u8) -> __m256i {
@@ -137,22 +132,12 @@ impl Super for Q2K {
     #[inline(always)]
     unsafe fn mins(b: *const u8) -> __m256i {
         // SAFETY: a whole block by the trait's contract.
-        unsafe {
-            _mm256_cvtepu8_epi16(_mm_and_si128(
-                _mm_srli_epi16(load16(b), 4),
-                _mm_set1_epi8(15),
-            ))
-        }
+        unsafe { _mm256_cvtepu8_epi16(_mm_and_si128(_mm_srli_epi16(load16(b), 4), _mm_set1_epi8(15))) }
     }
     #[inline(always)]
     unsafe fn d(b: *const u8) -> (f32, f32) {
         // SAFETY: a whole block by the trait's contract.
-        unsafe {
-            (
-                super::isa::half_at(b.add(80)),
-                super::isa::half_at(b.add(82)),
-            )
-        }
+        unsafe { (super::isa::half_at(b.add(80)), super::isa::half_at(b.add(82))) }
     }
 }
 
@@ -179,19 +164,16 @@ impl Super for Q3K {
     const SYMMETRIC: bool = true;
     const OFFSET: i8 = 4;
     #[inline(always)]
-    unsafe fn codes(b: *const u8, j: usize) -> __m256i {
+    unsafe fn codes<const J: usize>(b: *const u8) -> __m256i {
         // SAFETY: a whole block by the trait's contract.
-        unsafe { _mm256_or_si256(twos(b.add(32), j), plane(b, j, 4)) }
+        unsafe { _mm256_or_si256(twos::<J>(b.add(32)), plane::<J>(b, 4)) }
     }
     #[inline(always)]
     unsafe fn scales(b: *const u8) -> __m256i {
         // SAFETY: a whole block by the trait's contract.
         unsafe {
             let s = q3_scales(b);
-            even_odd(
-                _mm_srai_epi16(_mm_slli_epi16(s, 8), 8),
-                _mm_srai_epi16(s, 8),
-            )
+            even_odd(_mm_srai_epi16(_mm_slli_epi16(s, 8), 8), _mm_srai_epi16(s, 8))
         }
     }
     #[inline(always)]
@@ -220,10 +202,7 @@ unsafe fn six_bits(p: *const u8) -> (u64, u64) {
     let (six, nib, top) = (0x3f3f_3f3f, 0x0f0f_0f0f, 0x3030_3030);
     let sc = (c & nib) | ((a >> 2) & top);
     let mn = ((c >> 4) & nib) | ((b >> 2) & top);
-    (
-        (a & six) as u64 | ((sc as u64) << 32),
-        (b & six) as u64 | ((mn as u64) << 32),
-    )
+    ((a & six) as u64 | ((sc as u64) << 32), (b & six) as u64 | ((mn as u64) << 32))
 }
 
 /// Eight bytes, each for two neighbouring groups of 16.
@@ -236,29 +215,25 @@ unsafe fn pairs_of(v: u64) -> __m256i {
     }
 }
 
-/// Nibble j % 2 of 32 bytes of quarter j / 2.
+/// Nibble J % 2 of 32 bytes of quarter J / 2.
 #[inline(always)]
-unsafe fn fours(qs: *const u8, j: usize) -> __m256i {
+unsafe fn fours<const J: usize>(qs: *const u8) -> __m256i {
     // SAFETY: 128 readable bytes at qs and AVX2, by the contract of Super.
     unsafe {
-        let v = load32(qs.add(32 * (j / 2)));
-        let v = if j.is_multiple_of(2) {
-            v
-        } else {
-            _mm256_srli_epi16(v, 4)
-        };
+        let v = load32(qs.add(32 * (J / 2)));
+        let v = if J.is_multiple_of(2) { v } else { _mm256_srli_epi16(v, 4) };
         _mm256_and_si256(v, _mm256_set1_epi8(15))
     }
 }
 
 macro_rules! affine {
-    ($name:ident, $bytes:literal, |$b:ident, $j:ident| $codes:expr) => {
+    ($name:ident, $bytes:literal, |$b:ident| $codes:expr) => {
         impl Super for $name {
             const BYTES: usize = $bytes;
             const SYMMETRIC: bool = false;
             const OFFSET: i8 = 0;
             #[inline(always)]
-            unsafe fn codes($b: *const u8, $j: usize) -> __m256i {
+            unsafe fn codes<const J: usize>($b: *const u8) -> __m256i {
                 // SAFETY: a whole block by the trait's contract.
                 unsafe { $codes }
             }
@@ -284,27 +259,20 @@ macro_rules! affine {
     };
 }
 
-affine!(Q4K, 144, |b, j| fours(b.add(16), j));
-affine!(Q5K, 176, |b, j| _mm256_or_si256(
-    fours(b.add(48), j),
-    plane(b.add(16), j, 16)
-));
+affine!(Q4K, 144, |b| fours::<J>(b.add(16)));
+affine!(Q5K, 176, |b| _mm256_or_si256(fours::<J>(b.add(48)), plane::<J>(b.add(16), 16)));
 
 impl Super for Q6K {
     const BYTES: usize = 210;
     const SYMMETRIC: bool = true;
     const OFFSET: i8 = 32;
     #[inline(always)]
-    unsafe fn codes(b: *const u8, j: usize) -> __m256i {
-        let (h, k) = (j / 4, j % 4);
+    unsafe fn codes<const J: usize>(b: *const u8) -> __m256i {
+        let (h, k) = (J / 4, J % 4);
         // SAFETY: a whole block by the trait's contract.
         unsafe {
             let low = load32(b.add(64 * h + 32 * (k % 2)));
-            let low = if k < 2 {
-                low
-            } else {
-                _mm256_srli_epi16(low, 4)
-            };
+            let low = if k < 2 { low } else { _mm256_srli_epi16(low, 4) };
             let high = load32(b.add(128 + 32 * h));
             // Bits 2 k, 2 k + 1 go to bits 4, 5.
             let high = if k < 2 {
@@ -312,10 +280,7 @@ impl Super for Q6K {
             } else {
                 _mm256_srl_epi16(high, _mm_cvtsi32_si128(2 * k as i32 - 4))
             };
-            _mm256_or_si256(
-                _mm256_and_si256(low, _mm256_set1_epi8(15)),
-                _mm256_and_si256(high, _mm256_set1_epi8(0x30)),
-            )
+            _mm256_or_si256(_mm256_and_si256(low, _mm256_set1_epi8(15)), _mm256_and_si256(high, _mm256_set1_epi8(0x30)))
         }
     }
     #[inline(always)]
@@ -323,10 +288,7 @@ impl Super for Q6K {
         // SAFETY: a whole block by the trait's contract.
         unsafe {
             let s = load16(b.add(192));
-            even_odd(
-                _mm_srai_epi16(_mm_slli_epi16(s, 8), 8),
-                _mm_srai_epi16(s, 8),
-            )
+            even_odd(_mm_srai_epi16(_mm_slli_epi16(s, 8), 8), _mm_srai_epi16(s, 8))
         }
     }
     #[inline(always)]
@@ -340,3 +302,17 @@ impl Super for Q6K {
         unsafe { (super::isa::half_at(b.add(208)), 0.0) }
     }
 }
+
+/// The body with `$j` as the constants 0 to 7: LLVM leaves a loop of this size rolled, with the shifts variable.
+macro_rules! each_eighth {
+    ($j:ident => $body:block) => {
+        super::unpack::each_eighth!(@ $j $body 0 1 2 3 4 5 6 7)
+    };
+    (@ $j:ident $body:block $($n:literal)*) => {
+        $({
+            const $j: usize = $n;
+            $body
+        })*
+    };
+}
+pub(crate) use each_eighth;
