@@ -177,6 +177,22 @@ entry! {
         }
         tensor
     }
+    /// Sets all bytes of a tensor to 0, gaps of a view included. One without data is an error. Answers the tensor.
+    pub fn ggml_set_zero(tensor: *mut ggml_tensor) -> *mut ggml_tensor {
+        const CALL: &str = "ggml_set_zero";
+        if let Some(t) = edit(CALL, tensor).filter(|t| !ggml_oxide_shape::is_empty(t)) {
+            let size = ggml_oxide_shape::nbytes(t);
+            if !t.buffer.is_null() {
+                crate::backend::tensor_data::memset(CALL, tensor, 0, 0, size);
+            } else if !t.data.is_null() {
+                t.data.cast::<u8>().write_bytes(0, size);
+            } else {
+                let text = format!("{CALL}: {} has no data", crate::tensor::show("tensor", t));
+                error::report_at(&Error::new(GGML_EXT_CODE_NOT_ALLOCATED, text), t);
+            }
+        }
+        tensor
+    }
     /// Marks a tensor that is no node as an input: it keeps memory of its own from the start.
     pub fn ggml_set_input(tensor: *mut ggml_tensor) {
         set_leaf_flag("ggml_set_input", tensor, GGML_TENSOR_FLAG_INPUT);

@@ -21,5 +21,3 @@ mod rope;
 mod system;
 mod unary;
 mod view;
-
-pub use system::abort_callback;

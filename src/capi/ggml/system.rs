@@ -1,16 +1,10 @@
-//! Entry points of ggml.h that concern the process: time, versions, files, the log, the abort callback.
+//! Entry points of ggml.h that concern the process: time, versions, files, the log.
 
 use crate::entry;
 use ggml_oxide_abi::*;
 use std::ffi::{c_char, c_void};
 use std::io::Write;
-use std::sync::RwLock;
 
-impl crate::capi::Fallback for ggml_abort_callback_t {
-    fn fallback() -> Self {
-        None
-    }
-}
 impl crate::capi::Fallback for ggml_unary_op {
     fn fallback() -> Self {
         GGML_UNARY_OP_COUNT
@@ -32,13 +26,6 @@ const COMMIT: &[u8] = match option_env!("GGML_BUILD_COMMIT") {
     Some(text) => text.as_bytes(),
     None => b"unknown\0",
 };
-
-static ABORT: RwLock<ggml_abort_callback_t> = RwLock::new(None);
-
-/// What `ggml_abort` calls in the place of printing.
-pub fn abort_callback() -> ggml_abort_callback_t {
-    *ABORT.read().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
 
 /// Where log lines go while no callback is set.
 unsafe extern "C" fn log_to_stderr(_level: ggml_log_level, text: *const c_char, _user_data: *mut c_void) {
@@ -81,11 +68,6 @@ fn process_ns() -> i128 {
 }
 
 entry! {
-    /// Sets what `ggml_abort` calls in the place of printing; NULL: it prints. Answers the one before.
-    pub fn ggml_set_abort_callback(callback: ggml_abort_callback_t) -> ggml_abort_callback_t {
-        let mut slot = ABORT.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        std::mem::replace(&mut *slot, callback)
-    }
     /// Sets where log lines go, from any thread; NULL: standard error.
     pub fn ggml_log_set(log_callback: ggml_log_callback, user_data: *mut c_void) {
         crate::log::set(log_callback, user_data);
