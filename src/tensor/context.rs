@@ -254,9 +254,9 @@ impl Context {
 
     /// All tensors of the arena in the order in which they were made.
     pub fn tensors(&self) -> impl Iterator<Item = *mut ggml_tensor> + '_ {
-        let first = self.first_tensor();
-        // SAFETY: each comes from this arena.
-        std::iter::successors(Some(first), |&t| Some(unsafe { self.next_tensor(t) })).take_while(|t| !t.is_null())
+        let some = |t: *mut ggml_tensor| (!t.is_null()).then_some(t);
+        // SAFETY: each comes from this arena, and none is NULL.
+        std::iter::successors(some(self.first_tensor()), move |&t| some(unsafe { self.next_tensor(t) }))
     }
 }
 
