@@ -182,7 +182,8 @@ fn aligned_data(t: &ggml_tensor) -> bool {
 
 fn poison_text(t: &ggml_tensor) -> String {
     let bits = u64::from(t.op_params[POISON_TEXT] as u32) | u64::from(t.op_params[POISON_TEXT + 1] as u32) << 32;
-    let address = usize::try_from(if cfg!(target_endian = "little") { bits } else { bits.rotate_left(32) }).unwrap_or(0);
+    let address =
+        usize::try_from(if cfg!(target_endian = "little") { bits } else { bits.rotate_left(32) }).unwrap_or(0);
     let text = address as *const c_char;
     if text.is_null() {
         return "it was built from impossible arguments".into();
@@ -203,6 +204,11 @@ impl Executor {
         Executor::default()
     }
 
+    /// Chains of the last graph that ran as one step.
+    pub fn chains(&self) -> usize {
+        self.plan.chains.len()
+    }
+
     /// Computes the graph on `n_threads` threads of the pool (at most as many as it has). `work` is scratch memory to use if
     /// it is as large as [`work_size`] says; otherwise the executor's own grows.
     pub fn compute(
@@ -214,7 +220,8 @@ impl Executor {
         work: Option<&mut [u8]>,
     ) -> Result<(), Stop> {
         let nth = n_threads.clamp(1, pool.n_threads());
-        let need = self.plan.fill(graph, nth, |node, rule| Err(Stop::Failed { node, text: failure_text(node, rule) }))?;
+        let need =
+            self.plan.fill(graph, nth, |node, rule| Err(Stop::Failed { node, text: failure_text(node, rule) }))?;
         let bytes = aligned(need);
         let base = match work {
             Some(work) if work.len() >= bytes => work.as_mut_ptr(),
@@ -269,7 +276,10 @@ fn run(plan: &Plan, pool: &Pool, nth: usize, abort: Option<Abort>, scratch: *mut
         return Err(Stop::Failed { node, text });
     }
     if broken.into_inner() {
-        return Err(Stop::Failed { node: std::ptr::null(), text: "a kernel panicked; this is a fault of the library".into() });
+        return Err(Stop::Failed {
+            node: std::ptr::null(),
+            text: "a kernel panicked; this is a fault of the library".into(),
+        });
     }
     if aborted.into_inner() {
         return Err(Stop::Aborted);

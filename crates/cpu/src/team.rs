@@ -78,14 +78,7 @@ pub struct Team<'a> {
 
 impl<'a> Team<'a> {
     pub(crate) fn member(shared: &'a Shared, ith: usize) -> Team<'a> {
-        Team {
-            ith,
-            nth: shared.nth,
-            shared,
-            node: Cell::new(std::ptr::null()),
-            job: Cell::new(0),
-            solo: Cell::new(0),
-        }
+        Team { ith, nth: shared.nth, shared, node: Cell::new(std::ptr::null()), job: Cell::new(0), solo: Cell::new(0) }
     }
 
     /// A team of this thread alone, with the same scratch memory: for nodes too small to share.

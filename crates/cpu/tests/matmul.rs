@@ -81,9 +81,27 @@ fn block_formats() {
     ] {
         for size in [[5, 1, k], [37, 9, k], [64, 33, k]] {
             // The activations may be rounded to 8 bits.
-            run(&Case { w, x: GGML_TYPE_F32, size, batch: [1, 1, 2, 1], order: PLAIN, x_order: PLAIN, gap: 0, tol: 1e-2 });
+            run(&Case {
+                w,
+                x: GGML_TYPE_F32,
+                size,
+                batch: [1, 1, 2, 1],
+                order: PLAIN,
+                x_order: PLAIN,
+                gap: 0,
+                tol: 1e-2,
+            });
         }
-        run(&Case { w, x: GGML_TYPE_F32, size: [9, 4, k], batch: [2, 1, 2, 1], order: [0, 2, 1, 3], x_order: [1, 0, 2, 3], gap: 1, tol: 1e-2 });
+        run(&Case {
+            w,
+            x: GGML_TYPE_F32,
+            size: [9, 4, k],
+            batch: [2, 1, 2, 1],
+            order: [0, 2, 1, 3],
+            x_order: [1, 0, 2, 3],
+            gap: 1,
+            tol: 1e-2,
+        });
     }
 }
 
@@ -127,7 +145,12 @@ fn what_is_refused_does_not_run() {
 #[test]
 fn by_id() {
     let mut rng = Rng(99);
-    for (w, x) in [(GGML_TYPE_F32, GGML_TYPE_F32), (GGML_TYPE_F16, GGML_TYPE_BF16), (GGML_TYPE_Q8_0, GGML_TYPE_F32), (GGML_TYPE_Q4_K, GGML_TYPE_F16)] {
+    for (w, x) in [
+        (GGML_TYPE_F32, GGML_TYPE_F32),
+        (GGML_TYPE_F16, GGML_TYPE_BF16),
+        (GGML_TYPE_Q8_0, GGML_TYPE_F32),
+        (GGML_TYPE_Q4_K, GGML_TYPE_F16),
+    ] {
         for (tokens, used, x_used, gap) in [(1, 2, 2, 0), (3, 4, 1, 2), (7, 4, 2, 1), (200, 2, 1, 0), (0, 2, 1, 0)] {
             let (experts, m, k) = (5, 35, 256);
             let mut world = World::new();

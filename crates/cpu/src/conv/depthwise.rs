@@ -61,9 +61,8 @@ fn run(node: &Node, team: &Team) {
                         for kx in 0..g.kernel[0] {
                             let Some(ix) = g.inside(0, x, kx) else { continue };
                             // SAFETY: all channels of one position of the image.
-                            let v = unsafe {
-                                std::slice::from_raw_parts(image.at(ix, [iy, 0, i]).cast::<f32>(), channels)
-                            };
+                            let v =
+                                unsafe { std::slice::from_raw_parts(image.at(ix, [iy, 0, i]).cast::<f32>(), channels) };
                             if kernel.ty == GGML_TYPE_F32 && kernel.nb[3] == 4 {
                                 // SAFETY: the kernel's channels are adjacent too.
                                 let w = unsafe {
@@ -71,7 +70,10 @@ fn run(node: &Node, team: &Team) {
                                 };
                                 acc.iter_mut().zip(v).zip(w).for_each(|((a, v), w)| *a += v * w);
                             } else {
-                                acc.iter_mut().zip(v).enumerate().for_each(|(c, (a, v))| *a += v * weight(&kernel, kx, ky, c));
+                                acc.iter_mut()
+                                    .zip(v)
+                                    .enumerate()
+                                    .for_each(|(c, (a, v))| *a += v * weight(&kernel, kx, ky, c));
                             }
                         }
                     }

@@ -139,7 +139,13 @@ pub(crate) fn find(
 }
 
 /// The CONT that puts images apart, if that is what follows.
-fn tail<'a>(chase: &Chaser<'a>, i: usize, mm: &ggml_tensor, g: &Geometry, oc: usize) -> Option<(usize, &'a ggml_tensor)> {
+fn tail<'a>(
+    chase: &Chaser<'a>,
+    i: usize,
+    mm: &ggml_tensor,
+    g: &Geometry,
+    oc: usize,
+) -> Option<(usize, &'a ggml_tensor)> {
     let (i, split) = chase.reader(mm, i + 1, GGML_OP_RESHAPE)?;
     let (i, swapped) = chase.reader(split, i + 1, GGML_OP_PERMUTE)?;
     let (i, out) = chase.reader(swapped, i + 1, GGML_OP_CONT)?;
@@ -171,7 +177,14 @@ fn apart(a: &Range<usize>, b: &Range<usize>) -> bool {
 }
 
 /// Decides where the copy of the image and the product go. False: nowhere is safe.
-fn place(c: &mut Chain, im2col: &ggml_tensor, image: &ggml_tensor, kernel: &ggml_tensor, mm: &ggml_tensor, out: &ggml_tensor) -> bool {
+fn place(
+    c: &mut Chain,
+    im2col: &ggml_tensor,
+    image: &ggml_tensor,
+    kernel: &ggml_tensor,
+    mm: &ggml_tensor,
+    out: &ggml_tensor,
+) -> bool {
     let (room, kernel, image) = (bytes(im2col), bytes(kernel), bytes(image));
     // The im2col reads the image and writes its own memory in one node: apart, or the graph is wrong.
     if !apart(&room, &image) || !apart(&room, &kernel) {

@@ -96,7 +96,8 @@ impl Geometry {
         g.check()?;
         let oc = i64::from(p[11]);
         let kernels = src(op, 0)?.ne[3];
-        if g.n as i64 != i64::from(p[10]) || oc < 0 || kernels != oc * g.channels as i64 || op.ne[3] != oc * g.n as i64 {
+        if g.n as i64 != i64::from(p[10]) || oc < 0 || kernels != oc * g.channels as i64 || op.ne[3] != oc * g.n as i64
+        {
             return Err("dimension 3 must be channels times images, kernels or both");
         }
         Ok(g)

@@ -83,7 +83,14 @@ impl Parts {
     }
 
     /// The product of expert `expert` with `rows` gathered rows at `x`; to the block of products at `out`.
-    fn product(&self, node: &Node, expert: usize, x: *const u8, rows: usize, out: Option<*mut u8>) -> Result<Gemm<'static>, Error> {
+    fn product(
+        &self,
+        node: &Node,
+        expert: usize,
+        x: *const u8,
+        rows: usize,
+        out: Option<*mut u8>,
+    ) -> Result<Gemm<'static>, Error> {
         let w = node.arg(0);
         let one = View { data: w.data.wrapping_add(expert * w.nb[2]), ..w };
         let (k, m) = (w.ne[0], w.ne[1]);
@@ -142,7 +149,8 @@ fn run(node: &Node, team: &Team) {
         return;
     };
     let experts = w.ne[2];
-    let (starts_at, rows_at) = (base.wrapping_add(p.starts).cast::<u32>(), base.wrapping_add(p.rows).cast::<[u32; 2]>());
+    let (starts_at, rows_at) =
+        (base.wrapping_add(p.starts).cast::<u32>(), base.wrapping_add(p.rows).cast::<[u32; 2]>());
     if team.ith() == 0 {
         // SAFETY: inside the scratch memory by the layout of Parts; only this thread touches it before the barrier.
         let (starts, rows) = unsafe {
@@ -158,9 +166,8 @@ fn run(node: &Node, team: &Team) {
         return;
     }
     // SAFETY: written above, before the barrier, and not written again.
-    let (starts, rows) = unsafe {
-        (std::slice::from_raw_parts(starts_at, experts + 1), std::slice::from_raw_parts(rows_at, ids.len()))
-    };
+    let (starts, rows) =
+        unsafe { (std::slice::from_raw_parts(starts_at, experts + 1), std::slice::from_raw_parts(rows_at, ids.len())) };
     for e in 0..experts {
         for block in rows[starts[e] as usize..starts[e + 1] as usize].chunks(p.block.max(1)) {
             let gathered = base.wrapping_add(p.gathered);

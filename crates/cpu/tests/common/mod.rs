@@ -139,12 +139,18 @@ impl World {
     }
 
     pub fn compute_with(&self, n_threads: usize, fuse: bool) -> Result<(), Stop> {
+        self.compute_counting(n_threads, fuse).0
+    }
+
+    /// Also how many chains ran as one step.
+    pub fn compute_counting(&self, n_threads: usize, fuse: bool) -> (Result<(), Stop>, usize) {
         let pool = Pool::new(n_threads).unwrap();
         let uses = |p: *const ggml_tensor| self.uses(p);
         let graph = GraphRef { nodes: &self.nodes, uses: if fuse { Some(&uses) } else { None } };
-        let done = Executor::new().compute(&graph, &pool, n_threads, None, None);
+        let mut exec = Executor::new();
+        let done = exec.compute(&graph, &pool, n_threads, None, None);
         self.check_guards();
-        done
+        (done, exec.chains())
     }
 
     /// Bytes around every tensor are as they were.
