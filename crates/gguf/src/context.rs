@@ -16,11 +16,7 @@ pub struct Kv {
 
 impl Kv {
     pub(crate) fn new(key: CText, is_array: bool, values: Values) -> Self {
-        Kv {
-            key,
-            is_array,
-            values,
-        }
+        Kv { key, is_array, values }
     }
 
     /// The key; its C string stays where it is until the pair is replaced or removed.
@@ -77,9 +73,7 @@ impl Kv {
 
     /// The strings. Error: another type.
     pub fn strings(&self) -> Result<&StrList, Error> {
-        self.values
-            .as_strings()
-            .ok_or_else(|| self.wrong_type(ValueType::Str))
+        self.values.as_strings().ok_or_else(|| self.wrong_type(ValueType::Str))
     }
 
     /// The value of `general.alignment`, when it is one.
@@ -163,10 +157,7 @@ impl Gguf {
 
     /// Pair `id`. Error: there is none.
     pub fn kv(&self, id: i64) -> Result<&Kv, Error> {
-        usize::try_from(id)
-            .ok()
-            .and_then(|i| self.kvs.get(i))
-            .ok_or(Error::new(Subject::File, Rule::NoSuchId(id)))
+        usize::try_from(id).ok().and_then(|i| self.kvs.get(i)).ok_or(Error::new(Subject::File, Rule::NoSuchId(id)))
     }
 
     /// Number of the pair with this key.
@@ -181,10 +172,7 @@ impl Gguf {
 
     /// Tensor `id`. Error: there is none.
     pub fn tensor(&self, id: i64) -> Result<&TensorInfo, Error> {
-        usize::try_from(id)
-            .ok()
-            .and_then(|i| self.tensors.get(i))
-            .ok_or(Error::new(Subject::File, Rule::NoSuchId(id)))
+        usize::try_from(id).ok().and_then(|i| self.tensors.get(i)).ok_or(Error::new(Subject::File, Rule::NoSuchId(id)))
     }
 
     /// Number of the tensor of this name.
@@ -193,8 +181,7 @@ impl Gguf {
     }
 
     fn name_slot(&self, name: &[u8]) -> Result<usize, usize> {
-        self.by_name
-            .binary_search_by(|&i| self.tensors[i].name.as_bytes().cmp(name))
+        self.by_name.binary_search_by(|&i| self.tensors[i].name.as_bytes().cmp(name))
     }
 
     /// Removes a pair; gives the number that it had.
@@ -223,9 +210,7 @@ impl Gguf {
             return Err(Error::key(key, Rule::NotSingle(values.len() as u64)));
         }
         let kv = Kv::new(CText::new(key)?, is_array, values);
-        self.kvs
-            .try_reserve(1)
-            .map_err(|_| Error::memory(std::mem::size_of::<Kv>()))?;
+        self.kvs.try_reserve(1).map_err(|_| Error::memory(std::mem::size_of::<Kv>()))?;
         if key == KEY_ALIGNMENT.as_bytes() {
             self.realign(kv.alignment()?)?;
         }
@@ -278,17 +263,9 @@ impl Gguf {
         };
         let nbytes = self.bytes_of(type_id, ne).map_err(fail)?;
         let size = grow(self.data_size, nbytes, self.alignment).map_err(fail)?;
-        let info = TensorInfo {
-            name: CText::new(name)?,
-            ne,
-            type_id,
-            nbytes,
-            offset: self.data_size,
-        };
+        let info = TensorInfo { name: CText::new(name)?, ne, type_id, nbytes, offset: self.data_size };
         self.by_name.try_reserve(1).map_err(|_| Error::memory(8))?;
-        self.tensors
-            .try_reserve(1)
-            .map_err(|_| Error::memory(std::mem::size_of::<TensorInfo>()))?;
+        self.tensors.try_reserve(1).map_err(|_| Error::memory(std::mem::size_of::<TensorInfo>()))?;
         let id = self.tensors.len();
         self.by_name.insert(slot, id);
         self.tensors.push(info);
@@ -300,9 +277,7 @@ impl Gguf {
     /// no whole blocks of it, a size that overflows. After an error nothing has changed.
     pub fn set_tensor_type(&mut self, name: &[u8], type_id: i32) -> Result<(), Error> {
         let fail = |rule| Error::tensor(name, rule);
-        let id = self
-            .find_tensor(name)
-            .ok_or_else(|| fail(Rule::NoSuchName))?;
+        let id = self.find_tensor(name).ok_or_else(|| fail(Rule::NoSuchName))?;
         let nbytes = self.bytes_of(type_id, self.tensors[id].ne).map_err(fail)?;
         let old = self.tensors[id].nbytes;
         self.tensors[id].nbytes = nbytes;
@@ -315,9 +290,8 @@ impl Gguf {
     }
 
     fn bytes_of(&self, type_id: i32, ne: [i64; 4]) -> Result<u64, Rule> {
-        let layout = (self.limits.type_layout)(type_id)
-            .filter(|l| l.block_size > 0)
-            .ok_or(Rule::UnknownTensorType(type_id))?;
+        let layout =
+            (self.limits.type_layout)(type_id).filter(|l| l.block_size > 0).ok_or(Rule::UnknownTensorType(type_id))?;
         measure(ne, layout)
     }
 
@@ -333,8 +307,7 @@ impl Gguf {
     fn relay(&mut self, alignment: u32) -> Result<(), Error> {
         let mut size = 0;
         for t in &self.tensors {
-            size =
-                grow(size, t.nbytes, alignment).map_err(|r| Error::tensor(t.name.as_bytes(), r))?;
+            size = grow(size, t.nbytes, alignment).map_err(|r| Error::tensor(t.name.as_bytes(), r))?;
         }
         self.data_size = size;
         let mut offset = 0;

@@ -25,15 +25,7 @@ impl<'r, R: Read + Seek> Cursor<'r, R> {
         let start = source.stream_position()?;
         let end = source.seek(SeekFrom::End(0))?;
         source.seek(SeekFrom::Start(start))?;
-        Ok(Cursor {
-            source,
-            start,
-            pos: start,
-            end: end.max(start),
-            buffer: [0; BUFFER],
-            head: 0,
-            tail: 0,
-        })
+        Ok(Cursor { source, start, pos: start, end: end.max(start), buffer: [0; BUFFER], head: 0, tail: 0 })
     }
 
     pub fn start(&self) -> u64 {
@@ -83,10 +75,7 @@ impl<'r, R: Read + Seek> Cursor<'r, R> {
             // Never past `end`: what lies behind belongs to the caller.
             let ahead = self.left() - self.tail as u64;
             let room = usize::try_from(ahead).map_or(BUFFER, |a| a.min(BUFFER - self.tail));
-            match self
-                .source
-                .read(&mut self.buffer[self.tail..self.tail + room])
-            {
+            match self.source.read(&mut self.buffer[self.tail..self.tail + room]) {
                 Ok(0) => {
                     // The source is shorter than it said.
                     let (need, left) = (want as u64, self.tail as u64);

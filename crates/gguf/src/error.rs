@@ -125,16 +125,9 @@ impl fmt::Display for Rule {
             OutOfMemory { bytes } => write!(f, "no memory for {bytes} bytes"),
             Truncated { need, left } => write!(f, "{need} bytes needed, {left} left in the file"),
             BadMagic(m) => write!(f, "the file starts with '{}', not 'GGUF'", m.escape_ascii()),
-            OtherByteOrder(v) => write!(
-                f,
-                "version {v} is no version, or the file has the other byte order"
-            ),
+            OtherByteOrder(v) => write!(f, "version {v} is no version, or the file has the other byte order"),
             OldVersion(v) => write!(f, "version {v} is not supported, the lowest is 2"),
-            NewVersion(v) => write!(
-                f,
-                "version {v} is not supported, the highest is {}",
-                crate::VERSION
-            ),
+            NewVersion(v) => write!(f, "version {v} is not supported, the highest is {}", crate::VERSION),
             KvCount { n, left } => write!(f, "{n} key-value pairs cannot lie in {left} bytes"),
             TensorCount { n, left } => write!(f, "{n} tensor infos cannot lie in {left} bytes"),
             StringLength { len, max } => {
@@ -157,22 +150,15 @@ impl fmt::Display for Rule {
             ElementOverflow(ne) => write!(f, "shape {ne:?} has too many elements to count"),
             SizeOverflow(ne) => write!(f, "shape {ne:?} has too many bytes to address"),
             UnknownTensorType(t) => write!(f, "{t} is no tensor type"),
-            RaggedBlocks { ne0, block } => write!(
-                f,
-                "rows of {ne0} elements are not whole blocks of {block} elements"
-            ),
+            RaggedBlocks { ne0, block } => write!(f, "rows of {ne0} elements are not whole blocks of {block} elements"),
             Offset { found, expected } => {
                 write!(f, "the data offset is {found} and should be {expected}")
             }
             DataSizeOverflow => f.write_str("the data section has too many bytes to address"),
-            DataStart { at, end } => write!(
-                f,
-                "the data section starts at byte {at}, after the end of the file at {end}"
-            ),
-            DataTruncated { need, left } => write!(
-                f,
-                "the data section has {need} bytes, {left} left in the file"
-            ),
+            DataStart { at, end } => {
+                write!(f, "the data section starts at byte {at}, after the end of the file at {end}")
+            }
+            DataTruncated { need, left } => write!(f, "the data section has {need} bytes, {left} left in the file"),
             NoSuchId(id) => write!(f, "there is no entry {id}"),
             NoSuchName => f.write_str("there is no such entry"),
             WrongType { have, want } => {
@@ -203,19 +189,11 @@ pub struct Error {
 
 impl Error {
     pub(crate) fn new(subject: Subject, rule: Rule) -> Self {
-        Error {
-            offset: None,
-            subject,
-            rule,
-        }
+        Error { offset: None, subject, rule }
     }
 
     pub(crate) fn at(offset: u64, rule: Rule) -> Self {
-        Error {
-            offset: Some(offset),
-            subject: Subject::File,
-            rule,
-        }
+        Error { offset: Some(offset), subject: Subject::File, rule }
     }
 
     pub(crate) fn key(key: &[u8], rule: Rule) -> Self {
@@ -227,12 +205,7 @@ impl Error {
     }
 
     pub(crate) fn memory(bytes: usize) -> Self {
-        Error::new(
-            Subject::File,
-            Rule::OutOfMemory {
-                bytes: bytes as u64,
-            },
-        )
+        Error::new(Subject::File, Rule::OutOfMemory { bytes: bytes as u64 })
     }
 
     pub(crate) fn with_offset(mut self, offset: u64) -> Self {

@@ -25,12 +25,7 @@ pub struct Limits {
 impl Default for Limits {
     /// Names below 160 bytes, strings and arrays up to 2^30, and the types of ggml 0.26.
     fn default() -> Self {
-        Limits {
-            max_name: 160,
-            max_string: 1 << 30,
-            max_array: 1 << 30,
-            type_layout: builtin_type_layout,
-        }
+        Limits { max_name: 160, max_string: 1 << 30, max_array: 1 << 30, type_layout: builtin_type_layout }
     }
 }
 
@@ -74,8 +69,5 @@ pub fn builtin_type_layout(id: i32) -> Option<TypeLayout> {
         42 => (64, 18),   // q2_0
         _ => return None,
     };
-    Some(TypeLayout {
-        block_size,
-        block_bytes,
-    })
+    Some(TypeLayout { block_size, block_bytes })
 }

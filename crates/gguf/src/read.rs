@@ -58,10 +58,7 @@ impl Gguf {
         let left = self.source_end.saturating_sub(self.data_offset);
         let need = self.data_size;
         if need > left {
-            return Err(Error::at(
-                self.data_offset,
-                Rule::DataTruncated { need, left },
-            ));
+            return Err(Error::at(self.data_offset, Rule::DataTruncated { need, left }));
         }
         Ok(())
     }
@@ -71,16 +68,11 @@ impl Gguf {
         self.check_data()?;
         if data.len() as u64 != self.data_size {
             let (given, need) = (data.len() as u64, self.data_size);
-            return Err(Error::at(
-                self.data_offset,
-                Rule::TensorDataLength { given, need },
-            ));
+            return Err(Error::at(self.data_offset, Rule::TensorDataLength { given, need }));
         }
         let at = self.data_offset;
         source.seek(SeekFrom::Start(at))?;
-        source
-            .read_exact(data)
-            .map_err(|e| Error::at(at, Rule::Io(e.kind())))
+        source.read_exact(data).map_err(|e| Error::at(at, Rule::Io(e.kind())))
     }
 }
 
@@ -109,11 +101,9 @@ fn header<R: Read + Seek>(cur: &mut Cursor<R>, gguf: &mut Gguf) -> Result<(u64, 
     let n_tensors = cur.i64()?;
     let n_kv = cur.i64()?;
     let left = cur.left();
-    let tensors = count(n_tensors, MIN_TENSOR, left)
-        .ok_or(Error::at(at, Rule::TensorCount { n: n_tensors, left }))?;
+    let tensors = count(n_tensors, MIN_TENSOR, left).ok_or(Error::at(at, Rule::TensorCount { n: n_tensors, left }))?;
     let left = left - tensors * MIN_TENSOR;
-    let kvs =
-        count(n_kv, MIN_KV, left).ok_or(Error::at(at + 8, Rule::KvCount { n: n_kv, left }))?;
+    let kvs = count(n_kv, MIN_KV, left).ok_or(Error::at(at + 8, Rule::KvCount { n: n_kv, left }))?;
     Ok((tensors, kvs))
 }
 
@@ -148,10 +138,7 @@ fn read_kvs<R: Read + Seek>(cur: &mut Cursor<R>, gguf: &mut Gguf, n_kv: u64) -> 
     Ok(())
 }
 
-fn read_value<R: Read + Seek>(
-    cur: &mut Cursor<R>,
-    limits: &Limits,
-) -> Result<(bool, Values), Error> {
+fn read_value<R: Read + Seek>(cur: &mut Cursor<R>, limits: &Limits) -> Result<(bool, Values), Error> {
     let mut ty = read_type(cur)?;
     let mut n = 1;
     let is_array = ty == ValueType::Array;
@@ -198,24 +185,18 @@ fn read_numbers<T: Element, R: Read + Seek>(cur: &mut Cursor<R>, n: u64) -> Resu
     cur.require(left)?;
     let mut list = Vec::new();
     let first = usize::try_from(left).map_or(RESERVE, |l| l.min(RESERVE));
-    list.try_reserve_exact(first / T::SIZE)
-        .map_err(|_| Error::memory(first))?;
+    list.try_reserve_exact(first / T::SIZE).map_err(|_| Error::memory(first))?;
     while left > 0 {
         let at = cur.pos();
         let chunk = cur.chunk(left)?;
         left -= chunk.len() as u64;
-        list.try_reserve(chunk.len() / T::SIZE)
-            .map_err(|_| Error::memory(chunk.len()).with_offset(at))?;
+        list.try_reserve(chunk.len() / T::SIZE).map_err(|_| Error::memory(chunk.len()).with_offset(at))?;
         list.extend(chunk.chunks_exact(T::SIZE).map(T::from_le));
     }
     Ok(T::values(list))
 }
 
-fn read_strings<R: Read + Seek>(
-    cur: &mut Cursor<R>,
-    n: u64,
-    max_string: u64,
-) -> Result<Values, Error> {
+fn read_strings<R: Read + Seek>(cur: &mut Cursor<R>, n: u64, max_string: u64) -> Result<Values, Error> {
     cur.require(n.saturating_mul(8))?;
     let mut list = StrList::new();
     for _ in 0..n {
@@ -246,13 +227,11 @@ fn read_text<R: Read + Seek>(cur: &mut Cursor<R>, max: u64) -> Result<CText, Err
     let mut left = read_length(cur, max)?;
     let mut text = Vec::new();
     let first = usize::try_from(left).map_or(RESERVE, |l| l.min(RESERVE)) + 1;
-    text.try_reserve_exact(first)
-        .map_err(|_| Error::memory(first))?;
+    text.try_reserve_exact(first).map_err(|_| Error::memory(first))?;
     while left > 0 {
         let chunk = cur.chunk(left)?;
         left -= chunk.len() as u64;
-        text.try_reserve(chunk.len() + 1)
-            .map_err(|_| Error::memory(chunk.len()))?;
+        text.try_reserve(chunk.len() + 1).map_err(|_| Error::memory(chunk.len()))?;
         text.extend_from_slice(chunk);
     }
     text.push(0);
@@ -267,27 +246,19 @@ fn read_alignment(gguf: &mut Gguf) -> Result<(), Error> {
     Ok(())
 }
 
-fn read_tensors<R: Read + Seek>(
-    cur: &mut Cursor<R>,
-    gguf: &mut Gguf,
-    n_tensors: u64,
-) -> Result<(), Error> {
+fn read_tensors<R: Read + Seek>(cur: &mut Cursor<R>, gguf: &mut Gguf, n_tensors: u64) -> Result<(), Error> {
     let mut places = Vec::new();
     for i in 0..n_tensors {
         let at = cur.pos();
         let name = read_name(cur, gguf.limits.max_name).about(|| Subject::TensorNumber(i))?;
-        let mut info =
-            read_shape(cur, &gguf.limits).about(|| Subject::Tensor(Label::new(name.as_bytes())))?;
+        let mut info = read_shape(cur, &gguf.limits).about(|| Subject::Tensor(Label::new(name.as_bytes())))?;
 
         let place = cur.pos() - 8;
         let rule = match pad(info.nbytes, gguf.alignment)
             .and_then(|p| p.checked_add(gguf.data_size))
             .filter(|&size| usize::try_from(size).is_ok())
         {
-            _ if info.offset != gguf.data_size => Err(Rule::Offset {
-                found: info.offset,
-                expected: gguf.data_size,
-            }),
+            _ if info.offset != gguf.data_size => Err(Rule::Offset { found: info.offset, expected: gguf.data_size }),
             None => Err(Rule::DataSizeOverflow),
             Some(size) => Ok(size),
         };
@@ -342,18 +313,11 @@ fn read_shape<R: Read + Seek>(cur: &mut Cursor<R>, limits: &Limits) -> Result<Te
         .ok_or(Error::at(at, Rule::UnknownTensorType(type_id)))?;
     let nbytes = measure(ne, layout).map_err(|r| Error::at(shape_at, r))?;
     let offset = cur.u64()?;
-    Ok(TensorInfo {
-        name: CText::default(),
-        ne,
-        type_id,
-        nbytes,
-        offset,
-    })
+    Ok(TensorInfo { name: CText::default(), ne, type_id, nbytes, offset })
 }
 
 fn push<T>(list: &mut Vec<T>, item: T) -> Result<(), Error> {
-    list.try_reserve(1)
-        .map_err(|_| Error::memory(std::mem::size_of::<T>()))?;
+    list.try_reserve(1).map_err(|_| Error::memory(std::mem::size_of::<T>()))?;
     list.push(item);
     Ok(())
 }
@@ -361,9 +325,7 @@ fn push<T>(list: &mut Vec<T>, item: T) -> Result<(), Error> {
 /// Numbers 0 to n - 1 in the order of their names, equal names in the order of the numbers.
 fn sorted<'a>(n: usize, name: impl Fn(usize) -> &'a [u8]) -> Result<Vec<usize>, Error> {
     let mut order = Vec::new();
-    order
-        .try_reserve_exact(n)
-        .map_err(|_| Error::memory(n.saturating_mul(8)))?;
+    order.try_reserve_exact(n).map_err(|_| Error::memory(n.saturating_mul(8)))?;
     order.extend(0..n);
     order.sort_unstable_by(|&a, &b| name(a).cmp(name(b)).then(a.cmp(&b)));
     Ok(order)
@@ -371,9 +333,5 @@ fn sorted<'a>(n: usize, name: impl Fn(usize) -> &'a [u8]) -> Result<Vec<usize>, 
 
 /// The lowest number whose name an earlier one has too.
 fn first_repeat<'a>(order: &[usize], name: impl Fn(usize) -> &'a [u8]) -> Option<usize> {
-    order
-        .windows(2)
-        .filter(|w| name(w[0]) == name(w[1]))
-        .map(|w| w[1])
-        .min()
+    order.windows(2).filter(|w| name(w[0]) == name(w[1])).map(|w| w[1]).min()
 }

@@ -62,10 +62,7 @@ pub(crate) fn measure(ne: [i64; MAX_DIMS], layout: TypeLayout) -> Result<u64, Ru
     // Strides are products of the lower dimensions: they have to fit even where a later 0 makes the size 0.
     let mut bytes = layout.block_bytes;
     for n in [row / block, ne[1] as u64, ne[2] as u64, ne[3] as u64] {
-        bytes = bytes
-            .checked_mul(n)
-            .filter(|&b| usize::try_from(b).is_ok())
-            .ok_or(Rule::SizeOverflow(ne))?;
+        bytes = bytes.checked_mul(n).filter(|&b| usize::try_from(b).is_ok()).ok_or(Rule::SizeOverflow(ne))?;
     }
     Ok(bytes)
 }
@@ -75,10 +72,7 @@ pub(crate) fn check_elements(ne: [i64; MAX_DIMS]) -> Result<(), Rule> {
     let mut count = 1i64;
     for (dim, &n) in ne.iter().enumerate() {
         if n < 0 {
-            return Err(Rule::NegativeDim {
-                dim: dim as u8,
-                ne: n,
-            });
+            return Err(Rule::NegativeDim { dim: dim as u8, ne: n });
         }
         count = count.checked_mul(n).ok_or(Rule::ElementOverflow(ne))?;
     }

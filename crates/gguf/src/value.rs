@@ -43,9 +43,7 @@ impl ValueType {
 
     /// The type with this number in a file, or `None`.
     pub fn from_id(id: i32) -> Option<Self> {
-        usize::try_from(id)
-            .ok()
-            .and_then(|i| Self::ALL.get(i).copied())
+        usize::try_from(id).ok().and_then(|i| Self::ALL.get(i).copied())
     }
 
     /// The number in a file.
@@ -95,9 +93,7 @@ impl CText {
     pub fn new(text: &[u8]) -> Result<Self, Error> {
         let bytes = text.len().saturating_add(1);
         let mut with_nul = Vec::new();
-        with_nul
-            .try_reserve_exact(bytes)
-            .map_err(|_| Error::memory(bytes))?;
+        with_nul.try_reserve_exact(bytes).map_err(|_| Error::memory(bytes))?;
         with_nul.extend_from_slice(text);
         with_nul.push(0);
         Ok(CText { with_nul })
@@ -172,9 +168,7 @@ impl StrList {
     }
 
     pub(crate) fn append(&mut self, piece: &[u8]) -> Result<(), Error> {
-        self.blob
-            .try_reserve(piece.len())
-            .map_err(|_| Error::memory(piece.len()))?;
+        self.blob.try_reserve(piece.len()).map_err(|_| Error::memory(piece.len()))?;
         self.blob.extend_from_slice(piece);
         Ok(())
     }
@@ -391,25 +385,17 @@ impl Values {
 
 fn try_copy<T: Copy>(from: &[T]) -> Result<Vec<T>, Error> {
     let mut v = Vec::new();
-    v.try_reserve_exact(from.len())
-        .map_err(|_| Error::memory(std::mem::size_of_val(from)))?;
+    v.try_reserve_exact(from.len()).map_err(|_| Error::memory(std::mem::size_of_val(from)))?;
     v.extend_from_slice(from);
     Ok(v)
 }
 
 fn from_ne_bytes<T: Element>(bytes: &[u8]) -> Result<Values, Error> {
     if !bytes.len().is_multiple_of(T::SIZE) {
-        return Err(Error::new(
-            Subject::File,
-            Rule::RaggedBytes {
-                len: bytes.len() as u64,
-                elem: T::SIZE as u64,
-            },
-        ));
+        return Err(Error::new(Subject::File, Rule::RaggedBytes { len: bytes.len() as u64, elem: T::SIZE as u64 }));
     }
     let mut list = Vec::new();
-    list.try_reserve_exact(bytes.len() / T::SIZE)
-        .map_err(|_| Error::memory(bytes.len()))?;
+    list.try_reserve_exact(bytes.len() / T::SIZE).map_err(|_| Error::memory(bytes.len()))?;
     list.extend(bytes.chunks_exact(T::SIZE).map(T::from_ne));
     Ok(T::values(list))
 }

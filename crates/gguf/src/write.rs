@@ -31,12 +31,7 @@ struct Out<'w, W: Write> {
 
 impl<'w, W: Write> Out<'w, W> {
     fn new(to: &'w mut W) -> Self {
-        Out {
-            to,
-            pos: 0,
-            buffer: [0; 4096],
-            used: 0,
-        }
+        Out { to, pos: 0, buffer: [0; 4096], used: 0 }
     }
 
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -68,11 +63,7 @@ impl<'w, W: Write> Out<'w, W> {
 
     fn pad(&mut self, alignment: u32) -> io::Result<()> {
         let over = self.pos & (u64::from(alignment) - 1);
-        let mut left = if over == 0 {
-            0
-        } else {
-            u64::from(alignment) - over
-        };
+        let mut left = if over == 0 { 0 } else { u64::from(alignment) - over };
         while left > 0 {
             let n = left.min(64);
             self.put(&[0; 64][..n as usize])?;
@@ -132,9 +123,7 @@ impl Gguf {
         let size = self.meta_size()?;
         let size = usize::try_from(size).map_err(|_| Error::memory(usize::MAX))?;
         let mut bytes = Vec::new();
-        bytes
-            .try_reserve_exact(size)
-            .map_err(|_| Error::memory(size))?;
+        bytes.try_reserve_exact(size).map_err(|_| Error::memory(size))?;
         self.write_meta(&mut bytes)?;
         Ok(bytes)
     }
@@ -155,11 +144,7 @@ impl Gguf {
         self.put_meta(&mut out)?;
         for (id, info) in self.tensors().iter().enumerate() {
             let need = info.nbytes();
-            let mut window = Window {
-                out: &mut out,
-                left: need,
-                asked: 0,
-            };
+            let mut window = Window { out: &mut out, left: need, asked: 0 };
             let wrote = data.write(id, info, &mut window);
             let given = window.asked;
             let fail = |rule| Error::tensor(info.name().as_bytes(), rule);
@@ -188,8 +173,7 @@ impl Gguf {
         for info in self.tensors() {
             put_info(out, info)?;
         }
-        out.pad(self.alignment())
-            .map_err(|e| Error::new(Subject::File, Rule::Io(e.kind())))
+        out.pad(self.alignment()).map_err(|e| Error::new(Subject::File, Rule::Io(e.kind())))
     }
 }
 

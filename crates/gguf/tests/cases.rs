@@ -34,15 +34,7 @@ fn case_10_zero_dimension_in_65_bytes() {
 /// llama.cpp#26946, #26701, whisper.cpp#3864: tensors without elements are legal.
 #[test]
 fn case_11_zero_size_tensors_are_accepted() {
-    for ne in [
-        &[4i64, 0][..],
-        &[1, 0],
-        &[0],
-        &[0, 3],
-        &[2, 0, 5],
-        &[1, 1, 1, 0],
-        &[0, 0, 0, 0],
-    ] {
+    for ne in [&[4i64, 0][..], &[1, 0], &[0], &[0, 3], &[2, 0, 5], &[1, 1, 1, 0], &[0, 0, 0, 0]] {
         for type_id in [F32, I8] {
             let raw = Raw::new(3, 3, 0)
                 .tensor(b"before", &[1], F32, 0)
@@ -70,10 +62,9 @@ fn case_11_zero_size_tensors_are_accepted() {
 #[test]
 fn case_12_empty_key() {
     for ty in (0..13).filter(|&t| t != 9) {
-        for raw in [
-            Raw::new(3, 0, 1).text(b"").i32(ty).u64(0),
-            Raw::new(3, 0, 1).text(b"").i32(9).i32(ty).u64(1).u64(0),
-        ] {
+        for raw in
+            [Raw::new(3, 0, 1).text(b"").i32(ty).u64(0), Raw::new(3, 0, 1).text(b"").i32(9).i32(ty).u64(1).u64(0)]
+        {
             let e = raw.refused();
             assert_eq!(e.rule, Rule::EmptyKey);
             assert_eq!(e.offset, Some(24));
@@ -84,10 +75,7 @@ fn case_12_empty_key() {
     for len in [37, 45] {
         let mut bytes = Raw::new(3, 0, 1).text(b"").0;
         bytes.resize(len, 0);
-        assert!(matches!(
-            Raw(bytes).refused().rule,
-            Rule::EmptyKey | Rule::KvCount { .. }
-        ));
+        assert!(matches!(Raw(bytes).refused().rule, Rule::EmptyKey | Rule::KvCount { .. }));
     }
 }
 
@@ -106,22 +94,11 @@ fn case_14_element_count_overflows() {
     ] {
         let e = Raw::new(3, 1, 0).tensor(b"t", &ne, I8, 0).pad(32).refused();
         assert_eq!(e.rule, Rule::ElementOverflow(ne));
-        assert_eq!(
-            e.to_string(),
-            format!("gguf: tensor 't' at byte 37: shape {ne:?} has too many elements to count")
-        );
+        assert_eq!(e.to_string(), format!("gguf: tensor 't' at byte 37: shape {ne:?} has too many elements to count"));
     }
     // The elements can be counted, the bytes cannot.
-    for ne in [
-        [i64::MAX, 1, 1, 1],
-        [1 << 31, 1 << 31, 1, 1],
-        [1, 1, 1, 1 << 62],
-        [1 << 62, 1, 0, 1],
-    ] {
-        let e = Raw::new(3, 1, 0)
-            .tensor(b"t", &ne, F32, 0)
-            .pad(32)
-            .refused();
+    for ne in [[i64::MAX, 1, 1, 1], [1 << 31, 1 << 31, 1, 1], [1, 1, 1, 1 << 62], [1 << 62, 1, 0, 1]] {
+        let e = Raw::new(3, 1, 0).tensor(b"t", &ne, F32, 0).pad(32).refused();
         assert_eq!(e.rule, Rule::SizeOverflow(ne), "{ne:?}");
     }
 }
@@ -141,31 +118,19 @@ fn case_16_sums_and_counts_that_wrap() {
     assert!(matches!(&e.subject, Subject::Tensor(n) if n.as_bytes() == b"d"));
 
     // One tensor whose padding wraps: (2^64 - 8) bytes of f64.
-    let e = Raw::new(3, 1, 0)
-        .tensor(b"t", &[(1 << 61) - 1], 28, 0)
-        .pad(32)
-        .refused();
+    let e = Raw::new(3, 1, 0).tensor(b"t", &[(1 << 61) - 1], 28, 0).pad(32).refused();
     assert_eq!(e.rule, Rule::DataSizeOverflow);
 
     // The section fits in u64, but not where it starts.
-    let e = Raw::new(3, 1, 0)
-        .tensor(b"t", &[(1 << 61) - 4], 28, 0)
-        .pad(32)
-        .refused();
+    let e = Raw::new(3, 1, 0).tensor(b"t", &[(1 << 61) - 4], 28, 0).pad(32).refused();
     assert_eq!(e.rule, Rule::DataSizeOverflow);
 
     // Less, and the file has no such data: meta data may be had, the data may not.
-    let g = Raw::new(3, 1, 0)
-        .tensor(b"t", &[1 << 60], 28, 0)
-        .pad(32)
-        .read()
-        .unwrap();
+    let g = Raw::new(3, 1, 0).tensor(b"t", &[1 << 60], 28, 0).pad(32).read().unwrap();
     let e = g.check_data().unwrap_err();
     let need = 1 << 63;
     assert_eq!(e.rule, Rule::DataTruncated { need, left: 0 });
-    assert!(g
-        .read_data(&mut std::io::Cursor::new([0; 64]), &mut [])
-        .is_err());
+    assert!(g.read_data(&mut std::io::Cursor::new([0; 64]), &mut []).is_err());
 
     for n in [1 << 60, i64::MAX, i64::MIN, -1, 1 << 32, 2] {
         let raw = Raw::new(3, n, 0).tensor(b"t", &[1], F32, 0).pad(32);
@@ -185,33 +150,12 @@ fn case_16_sums_and_counts_that_wrap() {
 #[test]
 fn case_17_dimensions_and_types() {
     for n_dims in [5u32, 6, 255, 1 << 31, u32::MAX] {
-        let e = Raw::new(3, 1, 0)
-            .text(b"t")
-            .u32(n_dims)
-            .bytes(&[1; 64])
-            .refused();
+        let e = Raw::new(3, 1, 0).text(b"t").u32(n_dims).bytes(&[1; 64]).refused();
         assert_eq!(e.rule, Rule::DimCount(n_dims));
         assert_eq!(e.offset, Some(33));
     }
-    for id in [
-        4,
-        5,
-        31,
-        32,
-        33,
-        36,
-        37,
-        38,
-        43,
-        1000,
-        -1,
-        i32::MIN,
-        i32::MAX,
-    ] {
-        let e = Raw::new(3, 1, 0)
-            .tensor(b"t", &[256], id, 0)
-            .pad(32)
-            .refused();
+    for id in [4, 5, 31, 32, 33, 36, 37, 38, 43, 1000, -1, i32::MIN, i32::MAX] {
+        let e = Raw::new(3, 1, 0).tensor(b"t", &[256], id, 0).pad(32).refused();
         assert_eq!(e.rule, Rule::UnknownTensorType(id));
         assert_eq!(e.offset, Some(45));
     }

@@ -42,40 +42,27 @@ fn upstream(second: bool) -> Gguf {
     g.set_scalar(b"v.f32", 1.5f32).unwrap();
     g.set_scalar(b"v.bool", true).unwrap();
     g.set_str(b"v.str", b"").unwrap();
-    g.set_scalar(b"v.u64", 18_000_000_000_000_000_000u64)
-        .unwrap();
-    g.set_scalar(b"v.i64", -9_000_000_000_000_000_000i64)
-        .unwrap();
+    g.set_scalar(b"v.u64", 18_000_000_000_000_000_000u64).unwrap();
+    g.set_scalar(b"v.i64", -9_000_000_000_000_000_000i64).unwrap();
     g.set_scalar(b"v.f64", -0.1f64).unwrap();
     g.set_array(b"a.u8", Values::U8(vec![1, 2, 3])).unwrap();
-    g.set_array(b"a.i16", Values::I16(vec![-1, 0, 1, 2]))
-        .unwrap();
+    g.set_array(b"a.i16", Values::I16(vec![-1, 0, 1, 2])).unwrap();
     g.set_array(b"a.f32", Values::F32(vec![0.5, -2.0])).unwrap();
     let bools = Values::from_ne_bytes(ValueType::Bool, &[1, 0, 1]).unwrap();
     g.set_array(b"a.bool", bools).unwrap();
     g.set_array(b"a.f64", Values::F64(vec![1e300])).unwrap();
-    g.set_array(b"a.i64", Values::I64(vec![i64::MIN, i64::MAX]))
-        .unwrap();
+    g.set_array(b"a.i64", Values::I64(vec![i64::MIN, i64::MAX])).unwrap();
     g.set_array(b"a.empty", Values::U32(vec![])).unwrap();
     let strings = ["", "one", "two words", "\u{e9}"];
-    g.set_array(
-        b"a.str",
-        Values::Str(StrList::from_items(&strings).unwrap()),
-    )
-    .unwrap();
-    g.set_array(b"a.nostr", Values::Str(StrList::new()))
-        .unwrap();
+    g.set_array(b"a.str", Values::Str(StrList::from_items(&strings).unwrap())).unwrap();
+    g.set_array(b"a.nostr", Values::Str(StrList::new())).unwrap();
     g.set_scalar(b"v.u8", 7i32).unwrap();
-    assert_eq!(
-        g.remove_key(b"v.i8").unwrap(),
-        Some(if second { 2 } else { 1 })
-    );
+    assert_eq!(g.remove_key(b"v.i8").unwrap(), Some(if second { 2 } else { 1 }));
     if second {
         let mut d = Gguf::new(&Limits::default());
         d.set_scalar(b"d.one", 1u16).unwrap();
         d.set_scalar(b"v.f32", 2.5f32).unwrap();
-        d.set_array(b"a.str", Values::Str(StrList::from_items(&["x"]).unwrap()))
-            .unwrap();
+        d.set_array(b"a.str", Values::Str(StrList::from_items(&["x"]).unwrap())).unwrap();
         g.set_kv(&d).unwrap();
     }
     for (name, type_id, ne) in [
@@ -152,17 +139,6 @@ fn python_file_is_read_right() {
     let strings = kv("a.str").strings().unwrap();
     assert_eq!(strings.iter().collect::<Vec<_>>(), [&b"a"[..], b"", b"bc"]);
     assert_eq!(strings.get_with_nul(2), Some(&b"bc\0"[..]));
-    let t: Vec<_> = g
-        .tensors()
-        .iter()
-        .map(|t| (t.type_id(), *t.ne(), t.offset()))
-        .collect();
-    assert_eq!(
-        t,
-        [
-            (F32, [3, 2, 1, 1], 0),
-            (F16, [5, 1, 1, 1], 64),
-            (Q8_0, [32, 2, 1, 1], 128)
-        ]
-    );
+    let t: Vec<_> = g.tensors().iter().map(|t| (t.type_id(), *t.ne(), t.offset())).collect();
+    assert_eq!(t, [(F32, [3, 2, 1, 1], 0), (F16, [5, 1, 1, 1], 64), (Q8_0, [32, 2, 1, 1], 128)]);
 }

@@ -20,8 +20,7 @@ fn values() -> impl Strategy<Value = Values> {
         vec(any::<u64>(), 0..5).prop_map(Values::U64),
         vec(any::<i64>(), 0..5).prop_map(Values::I64),
         vec(-1e300f64..1e300, 0..5).prop_map(Values::F64),
-        vec(vec(any::<u8>(), 0..20), 0..5)
-            .prop_map(|l| Values::Str(StrList::from_items(&l).unwrap())),
+        vec(vec(any::<u8>(), 0..20), 0..5).prop_map(|l| Values::Str(StrList::from_items(&l).unwrap())),
     ]
 }
 
@@ -53,11 +52,7 @@ fn edit() -> impl Strategy<Value = Edit> {
 
 fn cases(n: u32) -> ProptestConfig {
     // Under Miri each case takes long, and it has no file system for regressions.
-    ProptestConfig {
-        cases: if cfg!(miri) { 8 } else { n },
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
+    ProptestConfig { cases: if cfg!(miri) { 8 } else { n }, failure_persistence: None, ..ProptestConfig::default() }
 }
 
 proptest! {

@@ -17,10 +17,7 @@ fn header() {
     }
     let e = Raw(b"GGML\x03\0\0\0".to_vec()).refused();
     assert_eq!(e.rule, Rule::BadMagic(*b"GGML"));
-    assert_eq!(
-        e.to_string(),
-        "gguf: file at byte 0: the file starts with 'GGML', not 'GGUF'"
-    );
+    assert_eq!(e.to_string(), "gguf: file at byte 0: the file starts with 'GGML', not 'GGUF'");
     // Every cut of a header.
     let whole = Raw::new(3, 0, 0).0;
     for n in 0..whole.len() {
@@ -59,22 +56,13 @@ fn every_cut_of_a_good_file_is_refused() {
 #[test]
 fn strings_and_arrays_are_held_against_what_is_left() {
     for len in [5u64, 1 << 30, 1 << 31, u64::MAX] {
-        let e = Raw::new(3, 0, 1)
-            .u64(len)
-            .bytes(b"abcd")
-            .bytes(&[0; 2])
-            .refused();
+        let e = Raw::new(3, 0, 1).u64(len).bytes(b"abcd").bytes(&[0; 2]).refused();
         let exceeds = matches!(e.rule, Rule::Truncated { need, left: 6 } if need == len);
         assert!(exceeds || len == 5, "{e}");
     }
     for ty in [0, 2, 4, 7, 8, 12] {
         for n in [100u64, 1 << 30, (1 << 30) + 1, 1 << 61, u64::MAX] {
-            let raw = Raw::new(3, 0, 1)
-                .text(b"k")
-                .i32(9)
-                .i32(ty)
-                .u64(n)
-                .bytes(&[0; 16]);
+            let raw = Raw::new(3, 0, 1).text(b"k").i32(9).i32(ty).u64(n).bytes(&[0; 16]);
             let e = raw.refused();
             let as_long = matches!(e.rule, Rule::ArrayLength { n: m, .. } if m == n);
             let as_short = matches!(e.rule, Rule::Truncated { .. });
@@ -82,11 +70,7 @@ fn strings_and_arrays_are_held_against_what_is_left() {
             assert!(matches!(&e.subject, Subject::Key(k) if k.as_bytes() == b"k"));
         }
     }
-    let limits = Limits {
-        max_string: 3,
-        max_array: 2,
-        ..Limits::default()
-    };
+    let limits = Limits { max_string: 3, max_array: 2, ..Limits::default() };
     let s = |text: &[u8]| Raw::new(3, 0, 1).text(b"k").i32(8).text(text).0;
     assert!(Gguf::from_bytes(&s(b"abc"), &limits).is_ok());
     let e = Gguf::from_bytes(&s(b"abcd"), &limits).unwrap_err();
@@ -111,31 +95,12 @@ fn value_types() {
 
 #[test]
 fn bools_other_than_zero_are_true_and_written_as_one() {
-    let raw = Raw::new(3, 0, 2)
-        .text(b"one")
-        .i32(7)
-        .u8(0x80)
-        .text(b"many")
-        .i32(9)
-        .i32(7)
-        .u64(4)
-        .bytes(&[0, 1, 2, 255]);
+    let raw = Raw::new(3, 0, 2).text(b"one").i32(7).u8(0x80).text(b"many").i32(9).i32(7).u64(4).bytes(&[0, 1, 2, 255]);
     let g = raw.read().unwrap();
     assert!(g.kvs()[0].scalar::<bool>().unwrap());
-    assert_eq!(
-        g.kvs()[1].values().as_slice::<bool>().unwrap(),
-        [false, true, true, true]
-    );
-    let want = Raw::new(3, 0, 2)
-        .text(b"one")
-        .i32(7)
-        .u8(1)
-        .text(b"many")
-        .i32(9)
-        .i32(7)
-        .u64(4)
-        .bytes(&[0, 1, 1, 1])
-        .pad(32);
+    assert_eq!(g.kvs()[1].values().as_slice::<bool>().unwrap(), [false, true, true, true]);
+    let want =
+        Raw::new(3, 0, 2).text(b"one").i32(7).u8(1).text(b"many").i32(9).i32(7).u64(4).bytes(&[0, 1, 1, 1]).pad(32);
     assert_eq!(g.meta_bytes().unwrap(), want.0);
 }
 
@@ -150,17 +115,11 @@ fn names_and_keys() {
     let t = |r: Raw, n: &[u8], off| r.tensor(n, &[1], 0, off);
     let e = t(t(Raw::new(3, 2, 0), b"a", 0), b"a", 32).pad(32).refused();
     assert_eq!(e.rule, Rule::DuplicateTensor);
-    assert_eq!(
-        t(Raw::new(3, 1, 0), b"a\0", 0).pad(32).refused().rule,
-        Rule::NulByte
-    );
+    assert_eq!(t(Raw::new(3, 1, 0), b"a\0", 0).pad(32).refused().rule, Rule::NulByte);
     assert!(t(Raw::new(3, 1, 0), b"", 0).pad(32).read().is_ok());
 
     for max_name in [64, 160] {
-        let limits = Limits {
-            max_name,
-            ..Limits::default()
-        };
+        let limits = Limits { max_name, ..Limits::default() };
         let named = |len: usize| t(Raw::new(3, 1, 0), &vec![b'n'; len], 0).pad(32).0;
         assert!(Gguf::from_bytes(&named(max_name - 1), &limits).is_ok());
         let e = Gguf::from_bytes(&named(max_name), &limits).unwrap_err();
@@ -175,22 +134,13 @@ fn text_of_errors_is_one_line_whatever_the_key() {
     let key = [b"\x1b[31m\n\xff".as_slice(), &[b'k'; 200]].concat();
     let e = Raw::new(3, 0, 1).text(&key).i32(77).u64(0).refused();
     let text = e.to_string();
-    assert!(
-        text.starts_with("gguf: key '\\x1b[31m\\n\\xffkkk") && text.contains("...' at byte "),
-        "{text}"
-    );
+    assert!(text.starts_with("gguf: key '\\x1b[31m\\n\\xffkkk") && text.contains("...' at byte "), "{text}");
     assert!(text.is_ascii() && !text.contains(char::is_control) && text.len() < 250);
 }
 
 #[test]
 fn alignment() {
-    let file = |a: u32| {
-        Raw::new(3, 1, 1)
-            .text(b"general.alignment")
-            .i32(4)
-            .u32(a)
-            .tensor(b"t", &[1], 0, 0)
-    };
+    let file = |a: u32| Raw::new(3, 1, 1).text(b"general.alignment").i32(4).u32(a).tensor(b"t", &[1], 0, 0);
     for a in [1u32, 2, 16, 32, 64, 4096] {
         let g = file(a).pad(a as usize).read().unwrap();
         assert_eq!(g.alignment(), a);
@@ -204,21 +154,13 @@ fn alignment() {
     assert!(matches!(e.rule, Rule::DataStart { .. }), "{e}");
     let other = Raw::new(3, 0, 1).text(b"general.alignment").i32(10).u64(32);
     assert_eq!(other.refused().rule, Rule::AlignmentType(ValueType::U64));
-    let array = Raw::new(3, 0, 1)
-        .text(b"general.alignment")
-        .i32(9)
-        .i32(4)
-        .u64(1)
-        .u32(32);
+    let array = Raw::new(3, 0, 1).text(b"general.alignment").i32(9).i32(4).u64(1).u32(32);
     assert_eq!(array.refused().rule, Rule::AlignmentType(ValueType::Array));
 }
 
 #[test]
 fn shapes() {
-    for (i, ne) in [[-1i64, 1], [1, -1], [i64::MIN, 0], [0, -5]]
-        .iter()
-        .enumerate()
-    {
+    for (i, ne) in [[-1i64, 1], [1, -1], [i64::MIN, 0], [0, -5]].iter().enumerate() {
         let e = Raw::new(3, 1, 0).tensor(b"t", ne, 0, 0).pad(32).refused();
         assert!(matches!(e.rule, Rule::NegativeDim { .. }), "{i}: {e}");
     }
@@ -231,65 +173,35 @@ fn shapes() {
         }
     }
     // No dimension at all is one element.
-    let g = Raw::new(3, 1, 0)
-        .tensor(b"t", &[], 0, 0)
-        .pad(32)
-        .read()
-        .unwrap();
+    let g = Raw::new(3, 1, 0).tensor(b"t", &[], 0, 0).pad(32).read().unwrap();
     assert_eq!((g.tensors()[0].ne(), g.tensors()[0].nbytes()), (&[1; 4], 4));
 }
 
 #[test]
 fn offsets_follow_each_other() {
-    let two = |second| {
-        Raw::new(3, 2, 0)
-            .tensor(b"a", &[9], 0, 0)
-            .tensor(b"b", &[1], 0, second)
-            .pad(32)
-    };
+    let two = |second| Raw::new(3, 2, 0).tensor(b"a", &[9], 0, 0).tensor(b"b", &[1], 0, second).pad(32);
     assert!(two(64).read().is_ok());
     for found in [0u64, 32, 36, 65, 96, u64::MAX] {
         let e = two(found).refused();
         let expected = 64;
         assert_eq!(e.rule, Rule::Offset { found, expected });
     }
-    let e = Raw::new(3, 1, 0)
-        .tensor(b"a", &[1], 0, 32)
-        .pad(32)
-        .refused();
-    assert_eq!(
-        e.rule,
-        Rule::Offset {
-            found: 32,
-            expected: 0
-        }
-    );
+    let e = Raw::new(3, 1, 0).tensor(b"a", &[1], 0, 32).pad(32).refused();
+    assert_eq!(e.rule, Rule::Offset { found: 32, expected: 0 });
 }
 
 #[test]
 fn data_is_read_and_its_lack_is_told() {
-    let head = Raw::new(3, 2, 0)
-        .tensor(b"a", &[3], 24, 0)
-        .tensor(b"b", &[1], 0, 32)
-        .pad(32);
+    let head = Raw::new(3, 2, 0).tensor(b"a", &[3], 24, 0).tensor(b"b", &[1], 0, 32).pad(32);
     let start = head.0.len();
     let mut whole = head.0.clone();
     whole.extend(0..64u8);
     let g = Gguf::from_bytes(&whole, &Limits::default()).unwrap();
     let mut data = vec![0xaa; 64];
-    g.read_data(&mut std::io::Cursor::new(&whole), &mut data)
-        .unwrap();
+    g.read_data(&mut std::io::Cursor::new(&whole), &mut data).unwrap();
     assert_eq!(data, whole[start..]);
-    let e = g
-        .read_data(&mut std::io::Cursor::new(&whole), &mut [0; 63])
-        .unwrap_err();
-    assert_eq!(
-        e.rule,
-        Rule::TensorDataLength {
-            given: 63,
-            need: 64
-        }
-    );
+    let e = g.read_data(&mut std::io::Cursor::new(&whole), &mut [0; 63]).unwrap_err();
+    assert_eq!(e.rule, Rule::TensorDataLength { given: 63, need: 64 });
 
     // One byte of the last padding is not there.
     let g = Gguf::from_bytes(&whole[..whole.len() - 1], &Limits::default()).unwrap();
@@ -300,11 +212,7 @@ fn data_is_read_and_its_lack_is_told() {
 
 #[test]
 fn a_file_inside_of_a_file_counts_alignment_from_its_own_start() {
-    let inner = Raw::new(3, 1, 0)
-        .tensor(b"a", &[1], 0, 0)
-        .pad(32)
-        .bytes(&[1; 32])
-        .0;
+    let inner = Raw::new(3, 1, 0).tensor(b"a", &[1], 0, 0).pad(32).bytes(&[1; 32]).0;
     let mut source = std::io::Cursor::new([b"front".as_slice(), &inner].concat());
     source.set_position(5);
     let g = Gguf::read(&mut source, &Limits::default()).unwrap();
@@ -340,22 +248,12 @@ impl std::io::Seek for Liar {
 #[test]
 fn a_source_shorter_than_it_says_is_refused() {
     let head = Raw::new(3, 0, 1).text(b"k").i32(9).i32(12).u64(1 << 30).0;
-    let mut source = Liar {
-        bytes: std::io::Cursor::new(head),
-    };
+    let mut source = Liar { bytes: std::io::Cursor::new(head) };
     let e = Gguf::read(&mut source, &Limits::default()).unwrap_err();
     assert!(matches!(e.rule, Rule::Truncated { left: 0, .. }), "{e}");
 
-    let good = Raw::new(3, 1, 1)
-        .text(b"k")
-        .i32(0)
-        .u8(1)
-        .tensor(b"a", &[1], 0, 0)
-        .pad(32)
-        .0;
-    let mut source = Liar {
-        bytes: std::io::Cursor::new(good),
-    };
+    let good = Raw::new(3, 1, 1).text(b"k").i32(0).u8(1).tensor(b"a", &[1], 0, 0).pad(32).0;
+    let mut source = Liar { bytes: std::io::Cursor::new(good) };
     assert!(Gguf::read(&mut source, &Limits::default()).is_ok());
 }
 
@@ -369,11 +267,7 @@ fn an_error_of_the_source_comes_out() {
     }
     impl std::io::Seek for Broken {
         fn seek(&mut self, pos: std::io::SeekFrom) -> std::io::Result<u64> {
-            Ok(if pos == std::io::SeekFrom::End(0) {
-                1000
-            } else {
-                0
-            })
+            Ok(if pos == std::io::SeekFrom::End(0) { 1000 } else { 0 })
         }
     }
     let e = Gguf::read(&mut Broken, &Limits::default()).unwrap_err();

@@ -42,10 +42,7 @@ impl Raw {
 
     pub fn tensor(self, name: &[u8], ne: &[i64], type_id: i32, offset: u64) -> Self {
         let head = self.text(name).u32(ne.len() as u32);
-        ne.iter()
-            .fold(head, |r, &n| r.i64(n))
-            .i32(type_id)
-            .u64(offset)
+        ne.iter().fold(head, |r, &n| r.i64(n)).i32(type_id).u64(offset)
     }
 
     pub fn pad(mut self, alignment: usize) -> Self {
