@@ -1,6 +1,6 @@
 //! Measures the multiply-add roof of this machine and the share of it that products reach.
 //!
-//! `cargo run --release -p ggml-oxide-gemm --example roof [filter]`; a filter keeps the lines that contain it.
+//! `cargo run --release -p ggml-oxide-gemm --example roof [filter [n,n,...]]`: a filter keeps the lines that contain it.
 #![allow(clippy::unwrap_used)]
 
 use ggml_oxide_gemm::*;
@@ -87,12 +87,8 @@ fn weights(elem: Type, rows: usize, k: usize) -> Vec<u8> {
     let count = rows * k / elem.block_size() * elem.block_bytes();
     match elem {
         Type::F32 => (0..rows * k).flat_map(|i| noise(i).to_le_bytes()).collect(),
-        Type::F16 => (0..rows * k)
-            .flat_map(|i| half::f16::from_f32(noise(i)).to_le_bytes())
-            .collect(),
-        Type::BF16 => (0..rows * k)
-            .flat_map(|i| half::bf16::from_f32(noise(i)).to_le_bytes())
-            .collect(),
+        Type::F16 => (0..rows * k).flat_map(|i| half::f16::from_f32(noise(i)).to_le_bytes()).collect(),
+        Type::BF16 => (0..rows * k).flat_map(|i| half::bf16::from_f32(noise(i)).to_le_bytes()).collect(),
         // Bytes below 0x3c keep every f16 scale small and finite.
         _ => (0..count).map(|i| (noise(i).abs() * 118.0) as u8).collect(),
     }
@@ -102,10 +98,7 @@ fn weights(elem: Type, rows: usize, k: usize) -> Vec<u8> {
 fn cpu_seconds() -> f64 {
     #[cfg(unix)]
     {
-        let mut t = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
+        let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: t is a valid place for the answer.
         unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut t) };
         t.tv_sec as f64 + t.tv_nsec as f64 * 1e-9
@@ -117,33 +110,10 @@ fn cpu_seconds() -> f64 {
 }
 
 /// Rates in Gop/s by wall time and by processor time (mean over threads), each the best of several runs.
-fn time_gemm(isa: Isa, elem: Type, m: usize, n: usize, k: usize, nth: usize) -> (f64, f64) {
-    let w = weights(elem, m, k);
-    let x: Vec<f32> = (0..n * k).map(|i| noise(i + 7)).collect();
-    let mut y = vec![0f32; m * n];
-    let row = k / elem.block_size() * elem.block_bytes();
-    // SAFETY: the vectors outlive the runs and have the sizes that the shape reaches.
-    let (wm, xm, dst) = unsafe {
-        (
-            Matrix::new(w.as_ptr(), elem, [elem.block_bytes(), row, 0, 0]),
-            Matrix::new(x.as_ptr().cast(), Type::F32, [4, 4 * k, 0, 0]),
-            Dst::new(y.as_mut_ptr(), [4 * m, 0, 0]).unwrap(),
-        )
-    };
-    let shape = Shape::new(m, n, k);
-    let gemm = Gemm::with_isa(
-        shape,
-        Side::Matrix(wm),
-        Side::Matrix(xm),
-        dst,
-        Precision::Default,
-        isa,
-    )
-    .unwrap();
+fn time(gemm: &Gemm, ops: f64, nth: usize) -> (f64, f64) {
     let mut scratch = vec![0u8; gemm.workspace_size(nth)];
     // SAFETY: scratch outlives the runs.
     let ws = unsafe { Workspace::new(scratch.as_mut_ptr(), scratch.len()) };
-    let ops = 2.0 * m as f64 * n as f64 * k as f64;
     // Many products per timing when one is short; at least five timings.
     let reps = (2e8 / ops).clamp(1.0, 2000.0) as usize;
     let times = ((6e9 / (ops * reps as f64)) as usize).clamp(5, 20);
@@ -154,7 +124,7 @@ fn time_gemm(isa: Isa, elem: Type, m: usize, n: usize, k: usize, nth: usize) -> 
         let (wall, cpu) = std::thread::scope(|s| {
             let hs: Vec<_> = (0..nth)
                 .map(|ith| {
-                    let (teams, start, gemm) = (&teams, &start, &gemm);
+                    let (teams, start) = (&teams, &start);
                     s.spawn(move || {
                         start.wait();
                         let (t, c) = (Instant::now(), cpu_seconds());
@@ -170,14 +140,55 @@ fn time_gemm(isa: Isa, elem: Type, m: usize, n: usize, k: usize, nth: usize) -> 
                     })
                 })
                 .collect();
-            hs.into_iter()
-                .map(|h| h.join().unwrap())
-                .fold((0f64, 0f64), |a, b| (a.0.max(b.0), a.1 + b.1 / nth as f64))
+            hs.into_iter().map(|h| h.join().unwrap()).fold((0f64, 0f64), |a, b| (a.0.max(b.0), a.1 + b.1 / nth as f64))
         });
         best = (best.0.min(wall), best.1.min(cpu));
     }
-    black_box(&y);
     (ops / best.0 / 1e9, ops / best.1 / 1e9)
+}
+
+/// A product of `batch` pairs of dense matrices.
+fn product(ty: Type, m: usize, n: usize, k: usize, batch: usize, nth: usize) -> (f64, f64) {
+    let w = weights(ty, m * batch, k);
+    let x: Vec<f32> = (0..n * k * batch).map(|i| noise(i + 7)).collect();
+    let mut y = vec![0f32; m * n * batch];
+    let row = k / ty.block_size() * ty.block_bytes();
+    // SAFETY: the vectors outlive the runs and have the sizes that the shape reaches.
+    let (w, x, dst) = unsafe {
+        (
+            Matrix::new(w.as_ptr(), ty, [ty.block_bytes(), row, row * m, 0]),
+            Matrix::new(x.as_ptr().cast(), Type::F32, [4, 4 * k, 4 * k * n, 0]),
+            Dst::new(y.as_mut_ptr(), [4 * m, 4 * m * n, 0]).unwrap(),
+        )
+    };
+    let shape = Shape { batch: [batch, 1], ..Shape::new(m, n, k) };
+    let gemm = Gemm::new(shape, Side::Matrix(w), Side::Matrix(x), dst, Precision::Default).unwrap();
+    let rates = time(&gemm, 2.0 * (m * n * k * batch) as f64, nth);
+    black_box(&y);
+    rates
+}
+
+/// A 3x3 convolution of a square image without an im2col buffer.
+fn convolution(side: usize, channels: usize, out: usize, nth: usize) -> (f64, f64) {
+    let k = 9 * channels;
+    let image: Vec<f32> = (0..side * side * channels).map(noise).collect();
+    let kernel: Vec<u8> = weights(Type::F16, out, k);
+    let mut y = vec![0f32; side * side * out];
+    let (line, plane) = (4 * side, 4 * side * side);
+    let conv = ConvShape::flat([side; 2], [3; 2], [side; 2], [1; 2], [1; 2], [1; 2]);
+    // SAFETY: as above.
+    let (w, x, dst) = unsafe {
+        (
+            Im2col::new(image.as_ptr().cast(), Type::F32, [4, line, plane, plane, 0], conv).unwrap(),
+            Matrix::new(kernel.as_ptr(), Type::F16, [2, 2 * k, 0, 0]),
+            Dst::new(y.as_mut_ptr(), [plane, 0, 0]).unwrap(),
+        )
+    };
+    let shape = Shape::new(side * side, out, k);
+    let gemm = Gemm::new(shape, Side::Custom(&w), Side::Matrix(x), dst, Precision::Default).unwrap();
+    let rates = time(&gemm, 2.0 * (side * side * out * k) as f64, nth);
+    black_box(&y);
+    rates
 }
 
 fn main() {
@@ -191,36 +202,38 @@ fn main() {
         }
     }
     let isa = Isa::best();
-    let run = |elem: Type, m: usize, n: usize, k: usize| {
-        let mut line = format!("{elem:?} m={m} n={n} k={k}");
+    let ns: Vec<usize> = match std::env::args().nth(2) {
+        Some(list) => list.split(',').map(|n| n.parse().unwrap()).collect(),
+        None => vec![1, 8, 77, 512, 1024],
+    };
+    let run = |line: String, rates: &dyn Fn(usize) -> (f64, f64)| {
         if !format!("{line} ").contains(&filter) {
             return;
         }
+        let mut text = line;
         for nth in [1, 2] {
-            let (wall, cpu) = time_gemm(isa, elem, m, n, k, nth);
+            let (wall, cpu) = rates(nth);
             let share = |g: f64| 100.0 * g / roofs[&(isa, nth)];
-            line += &format!(
-                "  {nth}t {wall:6.1} Gop/s {:3.0}% (cpu time {:3.0}%)",
-                share(wall),
-                share(cpu)
-            );
+            let (all, own) = (share(wall), share(cpu));
+            text += &format!("  {nth}t {wall:6.1} Gop/s {all:3.0}% (cpu time {own:3.0}%)");
         }
-        println!("{line}");
+        println!("{text}");
     };
-    for elem in [
-        Type::F32,
-        Type::F16,
-        Type::BF16,
-        Type::Q8_0,
-        Type::Q4_0,
-        Type::Q4_K,
-    ] {
-        for n in [1, 8, 77, 512, 1024] {
-            run(elem, 1280, n, 1280);
+    use Type::*;
+    for ty in [F32, F16, BF16, Q8_0, Q4_0, Q4_K] {
+        for &n in &ns {
+            run(format!("{ty:?} m=1280 n={n} k=1280"), &|nth| product(ty, 1280, n, 1280, 1, nth));
         }
     }
     for (m, n, k) in [(4096, 64, 576), (65536, 64, 576), (4096, 320, 2880)] {
-        run(Type::F32, m, n, k);
-        run(Type::F16, m, n, k);
+        for ty in [F32, F16] {
+            run(format!("{ty:?} m={m} n={n} k={k}"), &|nth| product(ty, m, n, k, 1, nth));
+        }
+    }
+    for (m, n, k, b) in [(77, 1024, 64, 20), (1024, 1024, 64, 10), (64, 1024, 1024, 10), (16, 16, 16, 1000)] {
+        run(format!("batch of {b} F32 m={m} n={n} k={k}"), &|nth| product(F32, m, n, k, b, nth));
+    }
+    for (side, channels, out) in [(64, 64, 64), (256, 64, 64), (64, 320, 320), (16, 1280, 1280)] {
+        run(format!("conv 3x3 {side}x{side} {channels} to {out}"), &|nth| convolution(side, channels, out, nth));
     }
 }

@@ -7,29 +7,13 @@ use crate::operand::float;
 use crate::plan::ALIGN;
 use crate::shape::{Shape, Side};
 use crate::team::Team;
-use ggml_oxide_types::Type;
+use ggml_oxide_types::{kernels, DotTile, Encode, Rows, Type};
 
 impl Gemm<'_> {
     /// Plain rows against `few` rows of the other side.
-    pub(crate) fn run_dot<T: Team + ?Sized>(
-        &self,
-        team: &T,
-        swapped: bool,
-        few: usize,
-        own: *mut f32,
-    ) {
-        let Shape {
-            m,
-            n,
-            k,
-            batch,
-            ratio,
-        } = self.shape;
-        let (many, many_side, few_side) = if swapped {
-            (n, &self.x, &self.w)
-        } else {
-            (m, &self.w, &self.x)
-        };
+    pub(crate) fn run_dot<T: Team + ?Sized>(&self, team: &T, swapped: bool, few: usize, own: *mut f32) {
+        let Shape { m, n, k, batch, ratio } = self.shape;
+        let (many, many_side, few_side) = if swapped { (n, &self.x, &self.w) } else { (m, &self.w, &self.x) };
         let (Side::Matrix(a), Side::Matrix(b)) = (many_side, few_side) else {
             unreachable!("the dot path is chosen for matrices only");
         };
@@ -37,15 +21,11 @@ impl Gemm<'_> {
             unreachable!("the dot path is chosen for plain rows only");
         };
         let kernel = Kernels::of(self.isa).dot[float as usize][few - 1];
-        let in_place = b.ty == Type::F32 && b.dense_rows() && !b.via_f16;
+        let in_place = b.is_plain_f32();
         let batches = batch[0] * batch[1];
         // Tasks of at least 32 KiB of rows, about eight per thread.
         let least = (32 * 1024 / (k * float.size())).max(1);
-        let rows = (many * batches)
-            .div_ceil(8 * team.nth())
-            .max(least)
-            .next_multiple_of(8)
-            .min(many);
+        let rows = (many * batches).div_ceil(8 * team.nth()).max(least).next_multiple_of(8).min(many);
         let per_batch = many.div_ceil(rows);
         let mut converted = None;
         loop {
@@ -56,11 +36,7 @@ impl Gemm<'_> {
             let (bt, first) = (task / per_batch, task % per_batch * rows);
             let (i2, i3) = self.batch(bt);
             let wide = (i2 / ratio[0], i3 / ratio[1]);
-            let (ai, bi) = if swapped {
-                ((i2, i3), wide)
-            } else {
-                (wide, (i2, i3))
-            };
+            let (ai, bi) = if swapped { ((i2, i3), wide) } else { (wide, (i2, i3)) };
             let (b_at, b_stride) = if in_place {
                 (b.at(0, 0, bi.0, bi.1).cast::<f32>(), b.nb[0])
             } else {
@@ -68,8 +44,7 @@ impl Gemm<'_> {
                 if converted != Some(bi) {
                     for r in 0..few {
                         // SAFETY: this thread's region holds `few` rows of `pitch` bytes.
-                        let row =
-                            unsafe { core::slice::from_raw_parts_mut(own.byte_add(r * pitch), k) };
+                        let row = unsafe { core::slice::from_raw_parts_mut(own.byte_add(r * pitch), k) };
                         b.read_row(r, 0, bi.0, bi.1, row);
                     }
                     converted = Some(bi);
@@ -77,11 +52,7 @@ impl Gemm<'_> {
                 (own.cast_const(), pitch)
             };
             let c = self.dst.batch(i2, i3);
-            let (sc_row, sc_col) = if swapped {
-                (self.dst.ld, 1)
-            } else {
-                (1, self.dst.ld)
-            };
+            let (sc_row, sc_col) = if swapped { (self.dst.ld, 1) } else { (1, self.dst.ld) };
             let args = DotArgs {
                 k,
                 a: a.at(first, 0, ai.0, ai.1),
@@ -98,4 +69,96 @@ impl Gemm<'_> {
             unsafe { kernel(&args) };
         }
     }
+
+    /// Quantised rows against a few rows that are rounded to the format of the dot product first. `at_once` batches
+    /// share the workspace at a time.
+    pub(crate) fn run_quantised_dot<T: Team + ?Sized>(&self, team: &T, at_once: usize, shared: *mut u8) {
+        let Shape { m, n, k, ratio, .. } = self.shape;
+        let (Side::Matrix(w), Side::Matrix(x)) = (&self.w, &self.x) else {
+            unreachable!("this path is chosen for matrices only");
+        };
+        let Some((to, encode, dot)) = quantised_dot(w.ty) else {
+            unreachable!("this path is chosen for formats with a dot product");
+        };
+        let pitch = pitch(to, k);
+        let row_bytes = k / to.block_size() * to.block_bytes();
+        let batches = self.batches();
+        // Packing tasks of some 8 Ki values, dot tasks of at least 16 KiB of weights.
+        let group = (8 * 1024 / k).max(1);
+        let least = (16 * 1024 / (k / w.ty.block_size() * w.ty.block_bytes())).max(1);
+        let mut buf = Vec::new();
+        let (mut next, mut start) = (team.next(), 0);
+        for b0 in (0..batches).step_by(at_once) {
+            let bs = at_once.min(batches - b0);
+            if start > 0 && !team.barrier() {
+                return;
+            }
+            let end = start + (bs * n).div_ceil(group);
+            while next < end {
+                let first = (next - start) * group;
+                for r in first..(first + group).min(bs * n) {
+                    let (i2, i3) = self.batch(b0 + r / n);
+                    let row = if x.is_plain_f32() {
+                        // SAFETY: the creator of the matrix vouched for the row.
+                        unsafe { core::slice::from_raw_parts(x.at(r % n, 0, i2, i3).cast::<f32>(), k) }
+                    } else {
+                        buf.resize(k, 0f32);
+                        x.read_row(r % n, 0, i2, i3, &mut buf);
+                        &buf[..]
+                    };
+                    // SAFETY: the region holds bs * n rows of `pitch` bytes; this task alone writes row r.
+                    let q = unsafe { core::slice::from_raw_parts_mut(shared.add(r * pitch), row_bytes) };
+                    encode(row, q);
+                }
+                next = team.next();
+            }
+            if !team.barrier() {
+                return;
+            }
+            start = end;
+            let rows = (m * bs).div_ceil(8 * team.nth()).max(least).next_multiple_of(8).min(m);
+            let per_batch = m.div_ceil(rows);
+            let end = start + per_batch * bs;
+            while next < end {
+                let t = next - start;
+                let (bt, first) = (t / per_batch, t % per_batch * rows);
+                let (i2, i3) = self.batch(b0 + bt);
+                let wr = Rows {
+                    ptr: w.at(first, 0, i2 / ratio[0], i3 / ratio[1]),
+                    stride: w.nb[0],
+                    count: rows.min(m - first),
+                };
+                let xr = Rows { ptr: shared.wrapping_add(bt * n * pitch), stride: pitch, count: n };
+                let out = self.dst.batch(i2, i3).wrapping_add(first);
+                // SAFETY: weights and result are as their creators vouched, the rounded rows are complete; the rows of
+                // one task are written by one thread.
+                unsafe { dot(k, wr, xr, out, self.dst.ld) };
+                next = team.next();
+            }
+            start = end;
+        }
+    }
+}
+
+/// Bytes from one rounded row to the next.
+fn pitch(to: Type, k: usize) -> usize {
+    (k / to.block_size() * to.block_bytes()).next_multiple_of(ALIGN)
+}
+
+/// The format that activations are rounded to against weights of `ty`, how, and the dot product.
+pub(crate) fn quantised_dot(ty: Type) -> Option<(Type, Encode, DotTile)> {
+    if !ty.is_quantized() {
+        return None;
+    }
+    let to = ty.vec_dot_type()?;
+    Some((to, kernels(to).encode?, kernels(ty).dot?))
+}
+
+/// Batches whose rounded rows are held at a time, and the bytes for them.
+pub(crate) fn quantised_dot_region(ty: Type, n: usize, k: usize, batches: usize) -> (usize, usize) {
+    const LIMIT: usize = 4 << 20;
+    let to = ty.vec_dot_type().unwrap_or(ty);
+    let one = n * pitch(to, k);
+    let at_once = (LIMIT / one).clamp(1, batches);
+    (at_once, at_once * one)
 }

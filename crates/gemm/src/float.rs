@@ -16,11 +16,7 @@ pub(crate) struct FloatEngine<'a> {
 impl<'a> FloatEngine<'a> {
     /// For column panels of `nr`.
     pub(crate) fn new(w: &'a Side<'a>, x: &'a Side<'a>, kernels: &Kernels, nr: usize) -> Self {
-        FloatEngine {
-            w,
-            x,
-            kernel: kernels.tile[nr - 1],
-        }
+        FloatEngine { w, x, kernel: kernels.tile[nr - 1] }
     }
 }
 

@@ -1,5 +1,6 @@
 //! One prepared product: which path it takes, and its execution by a team of threads.
 
+use crate::direct::{quantised_dot, quantised_dot_region};
 use crate::float::FloatEngine;
 use crate::int8::{Int8Engine, Int8Kernels};
 use crate::isa::Isa;
@@ -26,13 +27,7 @@ impl<'a> Gemm<'a> {
     ///
     /// # Errors
     /// [`Error`] names the rule that the sizes break.
-    pub fn new(
-        shape: Shape,
-        w: Side<'a>,
-        x: Side<'a>,
-        dst: Dst,
-        precision: Precision,
-    ) -> Result<Self, Error> {
+    pub fn new(shape: Shape, w: Side<'a>, x: Side<'a>, dst: Dst, precision: Precision) -> Result<Self, Error> {
         Self::with_isa(shape, w, x, dst, precision, Isa::best())
     }
 
@@ -48,13 +43,7 @@ impl<'a> Gemm<'a> {
         precision: Precision,
         isa: Isa,
     ) -> Result<Self, Error> {
-        let Shape {
-            m,
-            n,
-            k,
-            batch,
-            ratio,
-        } = shape;
+        let Shape { m, n, k, batch, ratio } = shape;
         if !isa.is_available() {
             return Err(Error::Isa);
         }
@@ -70,23 +59,12 @@ impl<'a> Gemm<'a> {
             return Err(Error::Ratio);
         }
         // A margin of 2^8 keeps every rounding up to panels below in range.
-        let cells = |a: usize, b: usize| {
-            a.checked_mul(b)?
-                .checked_mul(batch[0])?
-                .checked_mul(batch[1])?
-                .checked_mul(1 << 8)
-        };
+        let cells =
+            |a: usize, b: usize| a.checked_mul(b)?.checked_mul(batch[0])?.checked_mul(batch[1])?.checked_mul(1 << 8);
         if cells(m, n).and(cells(m, k)).and(cells(n, k)).is_none() {
             return Err(Error::TooLarge);
         }
-        Ok(Gemm {
-            shape,
-            w,
-            x,
-            dst,
-            isa,
-            precision,
-        })
+        Ok(Gemm { shape, w, x, dst, isa, precision })
     }
 
     fn path(&self, nth: usize) -> Path {
@@ -96,42 +74,39 @@ impl<'a> Gemm<'a> {
             return Path::Empty;
         }
         let small = |s: &Side| matches!(s, Side::Matrix(_));
-        let direct = dot_path(
-            m,
-            n,
-            self.w.direct() && small(&self.x),
-            self.x.direct() && small(&self.w),
-        );
+        let direct = dot_path(m, n, self.w.direct() && small(&self.x), self.x.direct() && small(&self.w));
         if let Some(path) = direct {
             return path;
         }
-        if let Some(kernels) = self.int8() {
-            let widths = Widths {
-                mr: kernels.mr,
-                nr: kernels.nr,
-                pack_cost: 24.0,
-            };
+        let int8 = self.int8();
+        // Up to here a dot product per element beats unpacking the weights into panels.
+        let few = if int8.is_some() { 8 } else { 16 };
+        if let Some(ty) = self.w.ty().filter(|_| n <= few && self.may_round()) {
+            if quantised_dot(ty).is_some() {
+                let (at_once, _) = quantised_dot_region(ty, n, k, batches);
+                return Path::QuantisedDot { at_once };
+            }
+        }
+        if let Some(kernels) = int8 {
+            let widths = Widths { mr: kernels.mr, nr: kernels.nr, pack_cost: 24.0 };
             return Path::Int8(Blocks::new(m, n, k, batches, nth, widths));
         }
         let kernels = Kernels::of(self.isa);
-        let widths = Widths {
-            mr: kernels.mr,
-            nr: kernels.nr,
-            pack_cost: 8.0,
-        };
+        let widths = Widths { mr: kernels.mr, nr: kernels.nr, pack_cost: 8.0 };
         Path::Packed(Blocks::new(m, n, k, batches, nth, widths))
+    }
+
+    /// Whether both sides are matrices whose product may be taken in integers, row by row of the weights.
+    fn may_round(&self) -> bool {
+        let (Side::Matrix(w), Side::Matrix(_)) = (&self.w, &self.x) else {
+            return false;
+        };
+        self.precision == Precision::Default && w.dense_rows() && !w.via_f16
     }
 
     /// The integer kernels, where they may be used.
     fn int8(&self) -> Option<&'static Int8Kernels> {
-        let (Side::Matrix(w), Side::Matrix(_)) = (&self.w, &self.x) else {
-            return None;
-        };
-        if self.precision == Precision::F32
-            || !Int8Engine::supports(w.ty)
-            || !w.dense_rows()
-            || w.via_f16
-        {
+        if !self.may_round() || !self.w.ty().is_some_and(Int8Engine::supports) {
             return None;
         }
         Int8Kernels::of(self.isa)
@@ -144,13 +119,15 @@ impl<'a> Gemm<'a> {
         match path {
             Path::Empty => (0, 0),
             Path::Dot { few, .. } => (0, few * up(k * 4)),
+            Path::QuantisedDot { .. } => {
+                let Shape { n, .. } = self.shape;
+                let ty = self.w.ty().unwrap_or(Type::F32);
+                (up(quantised_dot_region(ty, n, k, self.batches()).1), 0)
+            }
             Path::Packed(b) => (up(b.shared_cells(k) * 4), up(b.own_cells(k) * 4)),
             Path::Int8(b) => {
                 let ty = self.w.ty().unwrap_or(Type::F32);
-                (
-                    up(Int8Engine::col_bytes_of(ty, b.shared_cells(k))),
-                    up(Int8Engine::row_bytes_of(ty, b.own_cells(k))),
-                )
+                (up(Int8Engine::col_bytes_of(ty, b.shared_cells(k))), up(Int8Engine::row_bytes_of(ty, b.own_cells(k))))
             }
         }
     }
@@ -172,10 +149,7 @@ impl<'a> Gemm<'a> {
         let path = self.path(team.nth());
         let (shared, own) = self.regions(&path);
         let pad = ws.data.align_offset(ALIGN);
-        if pad
-            .checked_add(shared + own * team.nth())
-            .is_none_or(|need| need > ws.size)
-        {
+        if pad.checked_add(shared + own * team.nth()).is_none_or(|need| need > ws.size) {
             return Err(Error::Workspace);
         }
         let shared_at = ws.data.wrapping_add(pad);
@@ -183,6 +157,7 @@ impl<'a> Gemm<'a> {
         match path {
             Path::Empty => self.clear(team),
             Path::Dot { swapped, few } => self.run_dot(team, swapped, few, own_at.cast()),
+            Path::QuantisedDot { at_once } => self.run_quantised_dot(team, at_once, shared_at),
             Path::Packed(b) => {
                 let kernels = Kernels::of(self.isa);
                 let engine = FloatEngine::new(&self.w, &self.x, kernels, b.nr);
@@ -190,9 +165,7 @@ impl<'a> Gemm<'a> {
                 unsafe { packed::run(self, &engine, team, &b, shared_at, own_at) };
             }
             Path::Int8(b) => {
-                let (Side::Matrix(w), Side::Matrix(x), Some(kernels)) =
-                    (&self.w, &self.x, self.int8())
-                else {
+                let (Side::Matrix(w), Side::Matrix(x), Some(kernels)) = (&self.w, &self.x, self.int8()) else {
                     unreachable!("the integer path is chosen when these are there");
                 };
                 let Some(engine) = Int8Engine::new(w, x, kernels, self.isa, b.nr) else {

@@ -29,11 +29,7 @@ impl Isa {
                 _ => None,
             };
             let all = [Isa::Avx512, Isa::Avx2, Isa::Neon, Isa::Portable];
-            wanted
-                .into_iter()
-                .chain(all)
-                .find(|isa| isa.is_available())
-                .unwrap_or(Isa::Portable)
+            wanted.into_iter().chain(all).find(|isa| isa.is_available()).unwrap_or(Isa::Portable)
         })
     }
 
@@ -44,9 +40,7 @@ impl Isa {
             Isa::Neon => cfg!(target_arch = "aarch64"),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => {
-                is_x86_feature_detected!("avx2")
-                    && is_x86_feature_detected!("fma")
-                    && is_x86_feature_detected!("f16c")
+                is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c")
             }
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => {
@@ -63,9 +57,6 @@ impl Isa {
 
     /// Every set that this machine can run, slowest first.
     pub fn available() -> Vec<Isa> {
-        [Isa::Portable, Isa::Neon, Isa::Avx2, Isa::Avx512]
-            .into_iter()
-            .filter(|isa| isa.is_available())
-            .collect()
+        [Isa::Portable, Isa::Neon, Isa::Avx2, Isa::Avx512].into_iter().filter(|isa| isa.is_available()).collect()
     }
 }

@@ -13,6 +13,7 @@
 //! Layers: `kernel` (registers) under `operand` (packing) and `plan` (blocking) under `run` (threads). Only the types
 //! exported here are for other crates.
 
+mod conv;
 mod direct;
 mod float;
 mod gemm;
@@ -25,6 +26,7 @@ mod plan;
 mod shape;
 mod team;
 
+pub use conv::{ConvShape, Im2col};
 pub use gemm::Gemm;
 pub use ggml_oxide_types::Type;
 pub use isa::Isa;

@@ -1,5 +1,6 @@
 //! The two inputs of a product: plain matrices in strided memory, or anything that can fill panels.
 
+use crate::conv::copy;
 use crate::isa::Isa;
 use crate::kernel::transpose::TransposeArgs;
 use crate::kernel::{Float, Kernels};
@@ -75,13 +76,7 @@ impl Matrix {
     /// For as long as a `Gemm` over this matrix runs, every element that its shape reaches is readable, aligned to the
     /// element size for plain formats and to 2 bytes for block formats, and nobody writes it.
     pub unsafe fn new(data: *const u8, ty: Type, nb: [usize; 4]) -> Self {
-        Matrix {
-            data,
-            ty,
-            nb0: nb[0],
-            nb: [nb[1], nb[2], nb[3]],
-            via_f16: false,
-        }
+        Matrix { data, ty, nb0: nb[0], nb: [nb[1], nb[2], nb[3]], via_f16: false }
     }
 
     /// Rounds every element to f16 on the way in, as if it had been stored in an f16 buffer.
@@ -95,14 +90,15 @@ impl Matrix {
         self.nb0 == self.ty.block_bytes()
     }
 
+    /// Whether a row is a slice of f32 as it is.
+    pub(crate) fn is_plain_f32(&self) -> bool {
+        self.ty == Type::F32 && self.dense_rows() && !self.via_f16
+    }
+
     /// Address of the block that holds element `k` of a row.
     pub(crate) fn at(&self, row: usize, k: usize, i2: usize, i3: usize) -> *const u8 {
-        self.data.wrapping_add(
-            row * self.nb[0]
-                + i2 * self.nb[1]
-                + i3 * self.nb[2]
-                + k / self.ty.block_size() * self.nb0,
-        )
+        self.data
+            .wrapping_add(row * self.nb[0] + i2 * self.nb[1] + i3 * self.nb[2] + k / self.ty.block_size() * self.nb0)
     }
 
     /// Reads elements `k .. k + out.len()` of a row as f32. `k` starts a block.
@@ -134,22 +130,16 @@ unsafe fn read_blocks(ty: Type, src: *const u8, nb0: usize, out: &mut [f32]) {
     let (block, bytes) = (ty.block_size(), ty.block_bytes());
     if nb0 == bytes {
         // SAFETY: the caller vouches for the blocks, which follow each other.
-        decode(
-            unsafe { core::slice::from_raw_parts(src, out.len() / block * bytes) },
-            out,
-        );
+        decode(unsafe { core::slice::from_raw_parts(src, out.len() / block * bytes) }, out);
         return;
     }
     for (i, o) in out.chunks_exact_mut(block).enumerate() {
         // SAFETY: the caller vouches for each block.
-        decode(
-            unsafe { core::slice::from_raw_parts(src.wrapping_add(i * nb0), bytes) },
-            o,
-        );
+        decode(unsafe { core::slice::from_raw_parts(src.wrapping_add(i * nb0), bytes) }, o);
     }
 }
 
-unsafe fn read_float(ty: Type, p: *const u8) -> f32 {
+pub(crate) unsafe fn read_float(ty: Type, p: *const u8) -> f32 {
     // SAFETY: the caller vouches for one readable element at p.
     unsafe {
         match ty {
@@ -160,7 +150,7 @@ unsafe fn read_float(ty: Type, p: *const u8) -> f32 {
     }
 }
 
-fn round_to_f16(v: &mut [f32]) {
+pub(crate) fn round_to_f16(v: &mut [f32]) {
     for x in v {
         *x = f16::from_f32(*x).to_f32();
     }
@@ -174,17 +164,19 @@ impl Operand for Matrix {
         let src = self.at(at.row, at.k, at.i2, at.i3);
         match float(self.ty) {
             Some(float) if self.dense_rows() => {
-                let args = TransposeArgs {
-                    src,
-                    stride: self.nb[0],
-                    rows,
-                    kc,
-                    width,
-                    pitch: width,
-                    dst: panel.as_mut_ptr(),
-                };
+                let args =
+                    TransposeArgs { src, stride: self.nb[0], rows, kc, width, pitch: width, dst: panel.as_mut_ptr() };
                 // SAFETY: the instruction set was found available; the creator vouched for the rows.
                 unsafe { kernels.transpose[float as usize](&args) };
+            }
+            Some(Float::F32) if self.nb[0] == 4 => {
+                // Columns instead of rows are contiguous: the panel is a copy.
+                for (s, step) in panel.chunks_exact_mut(width).enumerate() {
+                    let p = src.wrapping_add(s * self.nb0).cast::<f32>();
+                    // SAFETY: the creator vouched for the elements.
+                    copy(&mut step[..rows], unsafe { core::slice::from_raw_parts(p, rows) });
+                    step[rows..].fill(0.0);
+                }
             }
             Some(_) => {
                 for (s, step) in panel.chunks_exact_mut(width).enumerate() {
@@ -207,11 +199,7 @@ impl Operand for Matrix {
                 while r0 < width {
                     let part = (width - r0).min(ROWS);
                     let present = rows.saturating_sub(r0).min(part);
-                    for (r, row) in buf
-                        .chunks_exact_mut(crate::kernel::KC)
-                        .take(present)
-                        .enumerate()
-                    {
+                    for (r, row) in buf.chunks_exact_mut(crate::kernel::KC).take(present).enumerate() {
                         let p = src.wrapping_add((r0 + r) * self.nb[0]);
                         // SAFETY: the creator vouched for the blocks of this row.
                         unsafe { read_blocks(self.ty, p, self.nb0, &mut row[..kc]) };

@@ -85,13 +85,7 @@ pub(crate) unsafe fn run<T: Team + ?Sized, E: Engine>(
     shared: *mut u8,
     own: *mut u8,
 ) {
-    let job = Job {
-        gemm,
-        engine,
-        b,
-        shared,
-        own,
-    };
+    let job = Job { gemm, engine, b, shared, own };
     let Shape { k, .. } = gemm.shape;
     let batches = gemm.batches();
     let k_blocks = k.div_ceil(KC);
@@ -106,13 +100,7 @@ pub(crate) unsafe fn run<T: Team + ?Sized, E: Engine>(
             for k0 in (0..k_blocks).step_by(b.ks_at_once) {
                 let k_from = k0 * KC;
                 let k_len = (b.ks_at_once * KC).min(k - k_from);
-                let round = Round {
-                    b0,
-                    c0,
-                    cs,
-                    k_from,
-                    k_len,
-                };
+                let round = Round { b0, c0, cs, k_from, k_len };
                 // The panels of the last round are still being read until here.
                 if stage_start > 0 && !team.barrier() {
                     return;

@@ -42,14 +42,7 @@ pub(crate) struct Blocks {
 
 impl Blocks {
     /// Blocks for an `m` x `n` x `k` product, `batches` times, on `nth` threads. No size is 0.
-    pub(crate) fn new(
-        m: usize,
-        n: usize,
-        k: usize,
-        batches: usize,
-        nth: usize,
-        widths: Widths,
-    ) -> Self {
+    pub(crate) fn new(m: usize, n: usize, k: usize, batches: usize, nth: usize, widths: Widths) -> Self {
         let mr = widths.mr;
         // Equal panels waste fewer columns than full ones and a short rest.
         let nr = n.div_ceil(n.div_ceil(widths.nr));
@@ -72,26 +65,9 @@ impl Blocks {
             ks_at_once = ks;
             cols_at_once = even_share(col_panels, (limit / ks).max(1));
         }
-        let (strip, chunk) = task_shape(
-            row_panels,
-            cols_at_once.min(col_panels),
-            batches_at_once,
-            mr,
-            nr,
-            widths.pack_cost,
-            nth,
-        );
-        Blocks {
-            mr,
-            nr,
-            row_panels,
-            col_panels,
-            batches_at_once,
-            cols_at_once,
-            ks_at_once,
-            strip,
-            chunk,
-        }
+        let (strip, chunk) =
+            task_shape(row_panels, cols_at_once.min(col_panels), batches_at_once, mr, nr, widths.pack_cost, nth);
+        Blocks { mr, nr, row_panels, col_panels, batches_at_once, cols_at_once, ks_at_once, strip, chunk }
     }
 
     /// Cells of the shared region.
@@ -134,11 +110,7 @@ fn task_shape(
             let pack = pack_cost * (strip * mr) as f64;
             let fetch = 1.0 * (chunk * nr) as f64;
             // One thread may start late: count part of a round more.
-            let rounds = if nth == 1 {
-                tasks as f64
-            } else {
-                tasks.div_ceil(nth) as f64 + 0.1
-            };
+            let rounds = if nth == 1 { tasks as f64 } else { tasks.div_ceil(nth) as f64 + 0.1 };
             let cost = rounds * (work + pack + fetch);
             if cost < best.0 * 0.999 {
                 best = (cost, strip, chunk);
@@ -155,6 +127,8 @@ pub(crate) enum Path {
     Empty,
     /// Plain rows of the first operand (of the second, if `swapped`) against a few f32 rows of the other.
     Dot { swapped: bool, few: usize },
+    /// Quantised rows of the first operand against a few rounded rows of the second, `at_once` batches at a time.
+    QuantisedDot { at_once: usize },
     /// Packed f32 panels.
     Packed(Blocks),
     /// Packed panels of bytes.
@@ -162,22 +136,11 @@ pub(crate) enum Path {
 }
 
 /// What decides between direct and packed products.
-pub(crate) fn dot_path(
-    m: usize,
-    n: usize,
-    w_rows_direct: bool,
-    x_rows_direct: bool,
-) -> Option<Path> {
+pub(crate) fn dot_path(m: usize, n: usize, w_rows_direct: bool, x_rows_direct: bool) -> Option<Path> {
     if n <= DOT_LIMIT && w_rows_direct && (m > n || !x_rows_direct) {
-        Some(Path::Dot {
-            swapped: false,
-            few: n,
-        })
+        Some(Path::Dot { swapped: false, few: n })
     } else if m <= DOT_LIMIT && x_rows_direct {
-        Some(Path::Dot {
-            swapped: true,
-            few: m,
-        })
+        Some(Path::Dot { swapped: true, few: m })
     } else {
         None
     }

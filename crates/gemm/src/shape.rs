@@ -21,13 +21,7 @@ pub struct Shape {
 impl Shape {
     /// One product without batches.
     pub fn new(m: usize, n: usize, k: usize) -> Self {
-        Shape {
-            m,
-            n,
-            k,
-            batch: [1, 1],
-            ratio: [1, 1],
-        }
+        Shape { m, n, k, batch: [1, 1], ratio: [1, 1] }
     }
 }
 
@@ -100,12 +94,7 @@ impl Dst {
         if nb.iter().any(|s| s % 4 != 0) {
             return Err(Error::Stride);
         }
-        Ok(Dst {
-            data,
-            ld: nb[0] / 4,
-            ld2: nb[1] / 4,
-            ld3: nb[2] / 4,
-        })
+        Ok(Dst { data, ld: nb[0] / 4, ld2: nb[1] / 4, ld3: nb[2] / 4 })
     }
 
     pub(crate) fn batch(&self, i2: usize, i3: usize) -> *mut f32 {
@@ -159,9 +148,7 @@ impl std::fmt::Display for Error {
         f.write_str(match self {
             Error::Stride => "result strides must be multiples of 4 bytes",
             Error::Type => "an operand has a format that cannot be decoded",
-            Error::Block => {
-                "row length must be a multiple of the block size of a quantised operand"
-            }
+            Error::Block => "row length must be a multiple of the block size of a quantised operand",
             Error::Ratio => "batch counts must be multiples of their broadcast ratios",
             Error::TooLarge => "sizes overflow",
             Error::Isa => "instruction set is not available on this machine",

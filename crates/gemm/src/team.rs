@@ -56,11 +56,7 @@ pub struct StdShared {
 impl StdShared {
     /// State of one job for `nth` threads.
     pub fn new(nth: usize) -> Self {
-        StdShared {
-            nth,
-            barrier: Barrier::new(nth),
-            next: AtomicUsize::new(0),
-        }
+        StdShared { nth, barrier: Barrier::new(nth), next: AtomicUsize::new(0) }
     }
 
     /// The handle of thread `ith`.

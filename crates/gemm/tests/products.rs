@@ -63,13 +63,7 @@ impl Rows {
                 bytes[at..at + bb].copy_from_slice(block);
             }
         }
-        Rows {
-            bytes,
-            ty,
-            nb: [nb0, nb1, nb2, nb3],
-            values,
-            dims,
-        }
+        Rows { bytes, ty, nb: [nb0, nb1, nb2, nb3], values, dims }
     }
 
     fn side(&self) -> Matrix {
@@ -99,12 +93,7 @@ impl Out {
         let ld = s.m + gap;
         let ld2 = ld * s.n + gap;
         let ld3 = ld2 * s.batch[0] + gap;
-        Out {
-            data: vec![GUARD; ld3 * s.batch[1] + gap + 1],
-            nb: [ld * 4, ld2 * 4, ld3 * 4],
-            m: s.m,
-            n: s.n,
-        }
+        Out { data: vec![GUARD; ld3 * s.batch[1] + gap + 1], nb: [ld * 4, ld2 * 4, ld3 * 4], m: s.m, n: s.n }
     }
 
     fn at(&self, i: usize, j: usize, i2: usize, i3: usize) -> usize {
@@ -129,10 +118,7 @@ fn multiply(s: Shape, w: Side, x: Side, isa: Isa, nth: usize, gap: usize, prec: 
             scope.spawn(move || gemm.run(&shared.member(ith), ws).unwrap());
         }
     });
-    assert!(
-        scratch[size..].iter().all(|&b| b == 0xa5),
-        "workspace overrun"
-    );
+    assert!(scratch[size..].iter().all(|&b| b == 0xa5), "workspace overrun");
     out
 }
 
@@ -150,10 +136,7 @@ fn error(s: &Shape, w: &Rows, x: &Rows, out: &Out) -> f64 {
                     let at = out.at(i, j, i2, i3);
                     inside[at] = true;
                     let got = f64::from(out.data[at]);
-                    assert!(
-                        got.is_finite(),
-                        "({i}, {j}, {i2}, {i3}) is {got}, expected {want}"
-                    );
+                    assert!(got.is_finite(), "({i}, {j}, {i2}, {i3}) is {got}, expected {want}");
                     num += (got - want).powi(2);
                     den += want * want;
                 }
@@ -179,31 +162,10 @@ fn allowed(w: Type, prec: Precision) -> f64 {
     }
 }
 
-fn check(
-    s: Shape,
-    w: &Rows,
-    x: &Rows,
-    isa: Isa,
-    nth: usize,
-    gap: usize,
-    prec: Precision,
-) -> Vec<f32> {
-    let out = multiply(
-        s,
-        Side::Matrix(w.side()),
-        Side::Matrix(x.side()),
-        isa,
-        nth,
-        gap,
-        prec,
-    );
+fn check(s: Shape, w: &Rows, x: &Rows, isa: Isa, nth: usize, gap: usize, prec: Precision) -> Vec<f32> {
+    let out = multiply(s, Side::Matrix(w.side()), Side::Matrix(x.side()), isa, nth, gap, prec);
     let e = error(&s, w, x, &out);
-    assert!(
-        e <= allowed(w.ty, prec),
-        "{s:?} {:?} x {:?} {isa:?} {nth} threads: error {e}",
-        w.ty,
-        x.ty
-    );
+    assert!(e <= allowed(w.ty, prec), "{s:?} {:?} x {:?} {isa:?} {nth} threads: error {e}", w.ty, x.ty);
     out.data
 }
 
@@ -214,23 +176,12 @@ fn odd_sizes_plain_formats() {
         for (a, &m) in sizes.iter().enumerate() {
             for (b, &n) in sizes.iter().enumerate() {
                 // Every pair of m and n, with k walking through all sizes.
-                for k in [
-                    sizes[(a * 3 + b) % sizes.len()],
-                    sizes[(a + b * 5 + 7) % sizes.len()],
-                ] {
+                for k in [sizes[(a * 3 + b) % sizes.len()], sizes[(a + b * 5 + 7) % sizes.len()]] {
                     let ty = FORMATS[(a + b + k) % 3];
                     let s = Shape::new(m, n, k);
                     let w = Rows::new(ty, [k, m, 1, 1], 1, b % 2, 1);
                     let x = Rows::new(Type::F32, [k, n, 1, 1], 1, a % 2, 2);
-                    check(
-                        s,
-                        &w,
-                        &x,
-                        isa,
-                        1 + (a + b) % 3,
-                        (a + b) % 2 * 3,
-                        Precision::Default,
-                    );
+                    check(s, &w, &x, isa, 1 + (a + b) % 3, (a + b) % 2 * 3, Precision::Default);
                 }
             }
         }
@@ -242,15 +193,9 @@ fn every_format_every_set() {
     for isa in Isa::available() {
         for ty in FORMATS {
             for prec in [Precision::Default, Precision::F32] {
-                for (m, n, k) in [
-                    (1, 1, 256),
-                    (5, 1, 512),
-                    (33, 2, 256),
-                    (70, 7, 768),
-                    (40, 9, 256),
-                    (65, 33, 512),
-                    (3, 100, 256),
-                ] {
+                for (m, n, k) in
+                    [(1, 1, 256), (5, 1, 512), (33, 2, 256), (70, 7, 768), (40, 9, 256), (65, 33, 512), (3, 100, 256)]
+                {
                     let w = Rows::new(ty, [k, m, 1, 1], 1, 0, 3);
                     let x = Rows::new(Type::F32, [k, n, 1, 1], 1, 0, 4);
                     check(Shape::new(m, n, k), &w, &x, isa, 2, 0, prec);
@@ -300,20 +245,8 @@ fn batches_and_broadcast() {
             for (m, n, k) in [(9, 1, 64), (17, 6, 32), (33, 20, 96), (4, 40, 64)] {
                 for ratio in [[1, 1], [2, 1], [3, 2]] {
                     let batch = [6, 2];
-                    let s = Shape {
-                        m,
-                        n,
-                        k,
-                        batch,
-                        ratio,
-                    };
-                    let w = Rows::new(
-                        ty,
-                        [k, m, batch[0] / ratio[0], batch[1] / ratio[1]],
-                        1,
-                        1,
-                        8,
-                    );
+                    let s = Shape { m, n, k, batch, ratio };
+                    let w = Rows::new(ty, [k, m, batch[0] / ratio[0], batch[1] / ratio[1]], 1, 1, 8);
                     let x = Rows::new(Type::F32, [k, n, batch[0], batch[1]], 1, 1, 9);
                     check(s, &w, &x, isa, 3, 1, Precision::Default);
                 }
@@ -327,13 +260,7 @@ fn many_rounds() {
     // Larger than the shared panels, so that columns, k and batches are cut.
     for isa in Isa::available().into_iter().filter(|&i| i != Isa::Portable) {
         for (m, n, k, b) in [(40, 1100, 1100, 1), (33, 30, 40_000, 1), (9, 300, 600, 9)] {
-            let s = Shape {
-                m,
-                n,
-                k,
-                batch: [b, 1],
-                ratio: [1, 1],
-            };
+            let s = Shape { m, n, k, batch: [b, 1], ratio: [1, 1] };
             let w = Rows::new(Type::F32, [k, m, b, 1], 1, 0, 10);
             let x = Rows::new(Type::F32, [k, n, b, 1], 1, 0, 11);
             check(s, &w, &x, isa, 3, 0, Precision::Default);
@@ -348,31 +275,15 @@ fn same_bits_for_any_thread_count() {
             for (m, n, k) in [(130, 3, 512), (6, 130, 512), (200, 90, 768)] {
                 let w = Rows::new(ty, [k, m, 2, 1], 1, 0, 12);
                 let x = Rows::new(Type::F32, [k, n, 2, 1], 1, 0, 13);
-                let s = Shape {
-                    m,
-                    n,
-                    k,
-                    batch: [2, 1],
-                    ratio: [1, 1],
-                };
+                let s = Shape { m, n, k, batch: [2, 1], ratio: [1, 1] };
                 let run = |nth| {
-                    let out = multiply(
-                        s,
-                        Side::Matrix(w.side()),
-                        Side::Matrix(x.side()),
-                        isa,
-                        nth,
-                        0,
-                        Precision::Default,
-                    );
+                    let out =
+                        multiply(s, Side::Matrix(w.side()), Side::Matrix(x.side()), isa, nth, 0, Precision::Default);
                     out.data.iter().map(|v| v.to_bits()).collect::<Vec<_>>()
                 };
                 let one = run(1);
                 for nth in [2, 3, 5] {
-                    assert!(
-                        one == run(nth),
-                        "{ty:?} {m}x{n}x{k} {isa:?}: bits differ with {nth} threads"
-                    );
+                    assert!(one == run(nth), "{ty:?} {m}x{n}x{k} {isa:?}: bits differ with {nth} threads");
                 }
             }
         }
@@ -387,15 +298,7 @@ fn an_element_does_not_depend_on_its_place() {
     let x = Rows::new(Type::F32, [k, 70, 1, 1], 1, 0, 15);
     for isa in Isa::available() {
         let run = |m, n| {
-            multiply(
-                Shape::new(m, n, k),
-                Side::Matrix(w.side()),
-                Side::Matrix(x.side()),
-                isa,
-                2,
-                0,
-                Precision::Default,
-            )
+            multiply(Shape::new(m, n, k), Side::Matrix(w.side()), Side::Matrix(x.side()), isa, 2, 0, Precision::Default)
         };
         let all = run(150, 70);
         for (m, n) in [(150, 13), (33, 70), (20, 20), (149, 69)] {
@@ -415,15 +318,7 @@ fn empty_sizes() {
     let w = Rows::new(Type::F32, [8, 8, 1, 1], 1, 0, 1);
     for (m, n, k) in [(0, 5, 8), (5, 0, 8), (5, 5, 0), (0, 0, 0)] {
         let s = Shape::new(m, n, k);
-        let out = multiply(
-            s,
-            Side::Matrix(w.side()),
-            Side::Matrix(w.side()),
-            Isa::best(),
-            2,
-            1,
-            Precision::Default,
-        );
+        let out = multiply(s, Side::Matrix(w.side()), Side::Matrix(w.side()), Isa::best(), 2, 1, Precision::Default);
         for j in 0..n {
             for i in 0..m {
                 assert_eq!(out.data[out.at(i, j, 0, 0)], 0.0);
@@ -445,24 +340,9 @@ fn refusals() {
     let side = Side::Matrix(w.side());
     let new = |s| Gemm::new(s, side, side, d, Precision::Default).err();
     assert_eq!(new(Shape::new(2, 2, 33)), Some(Error::Block));
-    assert_eq!(
-        new(Shape {
-            ratio: [2, 1],
-            ..Shape::new(2, 2, 32)
-        }),
-        Some(Error::Ratio)
-    );
-    assert_eq!(
-        new(Shape {
-            ratio: [0, 1],
-            ..Shape::new(2, 2, 32)
-        }),
-        Some(Error::Ratio)
-    );
-    assert_eq!(
-        new(Shape::new(usize::MAX / 2, 2, 32)),
-        Some(Error::TooLarge)
-    );
+    assert_eq!(new(Shape { ratio: [2, 1], ..Shape::new(2, 2, 32) }), Some(Error::Ratio));
+    assert_eq!(new(Shape { ratio: [0, 1], ..Shape::new(2, 2, 32) }), Some(Error::Ratio));
+    assert_eq!(new(Shape::new(usize::MAX / 2, 2, 32)), Some(Error::TooLarge));
     let g = Gemm::new(Shape::new(2, 2, 64), side, side, d, Precision::Default).unwrap();
     // SAFETY: an empty workspace has no bytes to vouch for.
     let ws = unsafe { Workspace::new(y.as_mut_ptr().cast(), 0) };

@@ -10,11 +10,7 @@ pub(crate) fn quantise(x: &[f32], group: usize, q: &mut [i8], scale: &mut [f32],
         // As integers, magnitudes keep their order, and the loop has no rule for NaN that hinders vectors.
         let most = x.iter().fold(0, |a, v| (v.to_bits() & 0x7fff_ffff).max(a));
         let most = f32::from_bits(most);
-        let (d, inverse) = if most < 1e-35 {
-            (0.0, 0.0)
-        } else {
-            (most / 127.0, 127.0 / most)
-        };
+        let (d, inverse) = if most < 1e-35 { (0.0, 0.0) } else { (most / 127.0, 127.0 / most) };
         // Adding 1.5 * 2^23 rounds to the nearest integer and leaves it in the low bits.
         const MAGIC: f32 = 12_582_912.0;
         for j in 0..32 {

@@ -74,14 +74,7 @@ impl<'a> Int8Engine<'a> {
     ) -> Option<Self> {
         let format = Format::of(w.ty)?;
         let kernel = kernels.tile[usize::from(format.group == 16)][usize::from(format.min)][nr - 1];
-        Some(Int8Engine {
-            w,
-            x,
-            format,
-            kernels,
-            float: Kernels::of(isa),
-            kernel,
-        })
+        Some(Int8Engine { w, x, format, kernels, float: Kernels::of(isa), kernel })
     }
 
     /// Bytes of a column panel of weights of `ty`.
@@ -98,15 +91,7 @@ impl<'a> Int8Engine<'a> {
     }
 
     /// Turns rows of `kc` bytes, KC apart, to `[kc / 4][width][4]`.
-    unsafe fn turn(
-        &self,
-        rows: *const u8,
-        present: usize,
-        at: &Panel,
-        first: usize,
-        part: usize,
-        dst: *mut u8,
-    ) {
+    unsafe fn turn(&self, rows: *const u8, present: usize, at: &Panel, first: usize, part: usize, dst: *mut u8) {
         // Four bytes travel together as one f32 lane; moves and shuffles keep the bits of any lane.
         let args = TransposeArgs {
             src: rows,
@@ -150,13 +135,12 @@ impl Engine for Int8Engine<'_> {
                 let q = &mut staging.0[r * KC..r * KC + kc];
                 // SAFETY: i8 and u8 have the same layout.
                 let q = unsafe { core::slice::from_raw_parts_mut(q.as_mut_ptr().cast::<i8>(), kc) };
-                let row = if self.x.ty == Type::F32 && self.x.dense_rows() && !self.x.via_f16 {
+                let row = if self.x.is_plain_f32() {
                     let p = self.x.at(at.row + r, at.k, at.i2, at.i3).cast::<f32>();
                     // SAFETY: the creator of the matrix vouched for the row.
                     unsafe { core::slice::from_raw_parts(p, kc) }
                 } else {
-                    self.x
-                        .read_row(at.row + r, at.k, at.i2, at.i3, &mut buf[..kc]);
+                    self.x.read_row(at.row + r, at.k, at.i2, at.i3, &mut buf[..kc]);
                     &buf[..kc]
                 };
                 // SAFETY: the kernels were chosen for an available set.

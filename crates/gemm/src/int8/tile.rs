@@ -37,15 +37,7 @@ pub(crate) struct Int8Tile {
 /// # Safety
 /// The machine has the set of `I`; panels and result are as described at [`Int8Tile`].
 #[inline(always)]
-pub(crate) unsafe fn tile<
-    I: IntLanes,
-    const V: usize,
-    const N: usize,
-    const G: usize,
-    const MIN: bool,
->(
-    t: &Int8Tile,
-) {
+pub(crate) unsafe fn tile<I: IntLanes, const V: usize, const N: usize, const G: usize, const MIN: bool>(t: &Int8Tile) {
     // SAFETY: all offsets stay inside the panels, as the caller vouches.
     unsafe {
         let lanes = I::F::LANES;

@@ -38,11 +38,7 @@ pub(crate) struct Row {
 
 impl Default for Row {
     fn default() -> Self {
-        Row {
-            q: [0; KC],
-            scale: [0.0; KC / 16],
-            min: [0.0; KC / 16],
-        }
+        Row { q: [0; KC], scale: [0.0; KC / 16], min: [0.0; KC / 16] }
     }
 }
 
@@ -97,10 +93,7 @@ fn six_bits(s: &[u8; 12], j: usize) -> (u8, u8) {
     if j < 4 {
         (s[j] & 63, s[j + 4] & 63)
     } else {
-        (
-            s[j + 4] & 15 | s[j - 4] >> 6 << 4,
-            s[j + 4] >> 4 | s[j] >> 6 << 4,
-        )
+        (s[j + 4] & 15 | s[j - 4] >> 6 << 4, s[j + 4] >> 4 | s[j] >> 6 << 4)
     }
 }
 
@@ -300,10 +293,7 @@ mod tests {
                     let min = if f.min { row.min[g] } else { 0.0 };
                     let v = row.scale[g] * (i32::from(row.q[i]) - f.offset) as f32 + min;
                     let tolerance = 1e-6 * (row.scale[g].abs() * 128.0 + min.abs());
-                    assert!(
-                        (v - w).abs() <= tolerance,
-                        "{ty:?} element {i}: {v}, not {w}"
-                    );
+                    assert!((v - w).abs() <= tolerance, "{ty:?} element {i}: {v}, not {w}");
                 }
             }
             seen += 1;

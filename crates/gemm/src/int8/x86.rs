@@ -107,12 +107,5 @@ macro_rules! int8_table {
     };
 }
 
-int8_table!(
-    wide,
-    IntZmm,
-    "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c",
-    2,
-    32,
-    [1, 2, 3, 4, 5, 6]
-);
+int8_table!(wide, IntZmm, "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c", 2, 32, [1, 2, 3, 4, 5, 6]);
 int8_table!(narrow, IntYmm, "avxvnni,avx2,fma,f16c", 2, 16, [1, 2, 3]);

@@ -78,22 +78,13 @@ impl Lanes for Ymm {
     #[inline(always)]
     unsafe fn sum(self) -> f32 {
         unsafe {
-            let v = _mm_add_ps(
-                _mm256_castps256_ps128(self.0),
-                _mm256_extractf128_ps::<1>(self.0),
-            );
+            let v = _mm_add_ps(_mm256_castps256_ps128(self.0), _mm256_extractf128_ps::<1>(self.0));
             let v = _mm_add_ps(v, _mm_movehl_ps(v, v));
             _mm_cvtss_f32(_mm_add_ss(v, _mm_movehdup_ps(v)))
         }
     }
     #[inline(always)]
-    unsafe fn transpose_store(
-        load: impl Fn(usize) -> Self,
-        dst: *mut f32,
-        pitch: usize,
-        keep: usize,
-        steps: usize,
-    ) {
+    unsafe fn transpose_store(load: impl Fn(usize) -> Self, dst: *mut f32, pitch: usize, keep: usize, steps: usize) {
         unsafe {
             let mut r = [_mm256_setzero_ps(); 8];
             for (i, v) in r.iter_mut().enumerate() {

@@ -77,13 +77,7 @@ impl Lanes for Zmm {
         unsafe { _mm512_reduce_add_ps(self.0) }
     }
     #[inline(always)]
-    unsafe fn transpose_store(
-        load: impl Fn(usize) -> Self,
-        dst: *mut f32,
-        pitch: usize,
-        keep: usize,
-        steps: usize,
-    ) {
+    unsafe fn transpose_store(load: impl Fn(usize) -> Self, dst: *mut f32, pitch: usize, keep: usize, steps: usize) {
         unsafe {
             let mut r = [_mm512_setzero_ps(); 16];
             for (i, v) in r.iter_mut().enumerate() {
@@ -139,11 +133,7 @@ impl Lanes for Zmm {
 #[inline(always)]
 unsafe fn widen_bf16(v: __m256i) -> Zmm {
     // SAFETY: the caller runs with avx512f.
-    unsafe {
-        Zmm(_mm512_castsi512_ps(_mm512_slli_epi32::<16>(
-            _mm512_cvtepu16_epi32(v),
-        )))
-    }
+    unsafe { Zmm(_mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(v)))) }
 }
 
 kernel_table! {

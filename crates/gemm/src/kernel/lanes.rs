@@ -27,13 +27,7 @@ pub(crate) trait Lanes: Copy {
     unsafe fn sum(self) -> f32;
     /// Loads row `r` by `load(r)` for `r < LANES`, transposes, and stores the first `keep` lanes of each of the first
     /// `steps` columns to `dst + column * pitch`.
-    unsafe fn transpose_store(
-        load: impl Fn(usize) -> Self,
-        dst: *mut f32,
-        pitch: usize,
-        keep: usize,
-        steps: usize,
-    );
+    unsafe fn transpose_store(load: impl Fn(usize) -> Self, dst: *mut f32, pitch: usize, keep: usize, steps: usize);
 }
 
 /// Element type of a row, as seen by generic kernels.

@@ -29,7 +29,7 @@ pub(crate) const KC: usize = 256;
 
 /// Number of k steps that one register accumulator sums before it is added to the next level. A short run keeps the
 /// rounding error of a long sum near that of pairwise summation.
-pub(crate) const KS: usize = 32;
+pub(crate) const KS: usize = 16;
 
 /// Most columns that a micro-tile of any instruction set has.
 pub(crate) const NR_LIMIT: usize = 12;

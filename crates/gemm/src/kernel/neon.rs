@@ -79,13 +79,7 @@ impl Lanes for Q {
         unsafe { vaddvq_f32(self.0) }
     }
     #[inline(always)]
-    unsafe fn transpose_store(
-        load: impl Fn(usize) -> Self,
-        dst: *mut f32,
-        pitch: usize,
-        keep: usize,
-        steps: usize,
-    ) {
+    unsafe fn transpose_store(load: impl Fn(usize) -> Self, dst: *mut f32, pitch: usize, keep: usize, steps: usize) {
         unsafe {
             let (a, b, c, d) = (load(0).0, load(1).0, load(2).0, load(3).0);
             let d64 = |x| vreinterpretq_f64_f32(x);

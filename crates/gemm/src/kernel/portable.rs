@@ -79,13 +79,7 @@ impl Lanes for Eight {
         ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]))
     }
     #[inline(always)]
-    unsafe fn transpose_store(
-        load: impl Fn(usize) -> Self,
-        dst: *mut f32,
-        pitch: usize,
-        keep: usize,
-        steps: usize,
-    ) {
+    unsafe fn transpose_store(load: impl Fn(usize) -> Self, dst: *mut f32, pitch: usize, keep: usize, steps: usize) {
         for r in 0..keep {
             let row = load(r).0;
             for (i, &v) in row.iter().enumerate().take(steps) {

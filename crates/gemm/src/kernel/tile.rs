@@ -97,11 +97,7 @@ pub(crate) unsafe fn write<L: Lanes, const V: usize, const N: usize>(
             for j in 0..N {
                 for v in 0..V {
                     let c = c.add(j * ldc + v * L::LANES);
-                    let r = if add {
-                        L::load(c).add(acc[j][v])
-                    } else {
-                        acc[j][v]
-                    };
+                    let r = if add { L::load(c).add(acc[j][v]) } else { acc[j][v] };
                     r.store(c);
                 }
             }

@@ -37,13 +37,7 @@ pub(crate) unsafe fn transpose<L: Lanes, S: Source>(t: &TransposeArgs) {
                 let at = src.wrapping_add(k * S::SIZE);
                 let dst = t.dst.add(k * t.pitch + r0);
                 if present == L::LANES && steps == L::LANES {
-                    L::transpose_store(
-                        |r| S::load(at.add(r * t.stride)),
-                        dst,
-                        t.pitch,
-                        keep,
-                        steps,
-                    );
+                    L::transpose_store(|r| S::load(at.add(r * t.stride)), dst, t.pitch, keep, steps);
                 } else {
                     let load = |r: usize| {
                         if r < present {
