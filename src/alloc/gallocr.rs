@@ -162,7 +162,9 @@ impl Gallocr {
                     self.buffers[space] = Some(buffers);
                     self.free(space);
                     let name = self.memory.spaces[space].name();
-                    return Err(Error::memory(format!("buffer type '{name}' does not give {size} bytes for the graph")));
+                    return Err(Error::memory(format!(
+                        "buffer type '{name}' does not give {size} bytes for the graph"
+                    )));
                 }
             }
         }
@@ -219,7 +221,10 @@ fn init(buffer: Buffer, tensor: *mut ggml_tensor) -> Result<(), Error> {
             // SAFETY: the callers hand over live tensors.
             let t = unsafe { &mut *tensor };
             (t.data, t.buffer) = (std::ptr::null_mut(), std::ptr::null_mut());
-            Err(Error::new(GGML_EXT_CODE_BACKEND, format!("the buffer cannot take tensor '{}': {status:?}", shape::name(t))))
+            Err(Error::new(
+                GGML_EXT_CODE_BACKEND,
+                format!("the buffer cannot take tensor '{}': {status:?}", shape::name(t)),
+            ))
         }
     }
 }

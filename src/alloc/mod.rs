@@ -21,3 +21,7 @@ pub use gallocr::{Gallocr, Outcome};
 
 #[cfg(test)]
 mod plan_tests;
+#[cfg(test)]
+mod size_tests;
+#[cfg(test)]
+mod tests;

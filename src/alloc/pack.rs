@@ -12,8 +12,12 @@ const WORTH: usize = 64;
 
 /// Offsets by storage number and the bytes needed, if fewer than `total`.
 pub(super) fn pack(storages: &[Storage], space: u32, total: usize) -> Option<(usize, Vec<usize>)> {
-    let mut order: Vec<usize> = (0..storages.len()).filter(|&i| storages[i].space == space && storages[i].size > 0).collect();
-    if order.len() < 2 || order.len() > MAX_STORAGES || total.saturating_sub(most_alive(storages, &order)) <= total / WORTH {
+    let mut order: Vec<usize> =
+        (0..storages.len()).filter(|&i| storages[i].space == space && storages[i].size > 0).collect();
+    if order.len() < 2
+        || order.len() > MAX_STORAGES
+        || total.saturating_sub(most_alive(storages, &order)) <= total / WORTH
+    {
         return None;
     }
     order.sort_by_key(|&i| (std::cmp::Reverse(storages[i].size), storages[i].start, i));

@@ -43,7 +43,10 @@ fn check(problem: &Problem) -> Result<(), PlanError> {
     let good = problem.spaces.iter().all(|s| s.alignment.is_power_of_two())
         && problem.tensors.iter().all(|t| u64::from(t.space) < spaces && (t.root == NONE || tensor(t.root)))
         && problem.leafs.iter().chain(&problem.srcs).all(|&t| tensor(t))
-        && problem.nodes.iter().all(|x| tensor(x.tensor) && u64::from(x.first) + u64::from(x.count) <= problem.srcs.len() as u64);
+        && problem
+            .nodes
+            .iter()
+            .all(|x| tensor(x.tensor) && u64::from(x.first) + u64::from(x.count) <= problem.srcs.len() as u64);
     good.then_some(()).ok_or(PlanError::Malformed)
 }
 
@@ -222,7 +225,9 @@ impl Walk<'_> {
             let own = self.tensor(node.tensor);
             let size = if own.space == storage.space { own.size } else { (self.resize)(node.tensor, storage.space) };
             let alignment = self.problem.spaces[storage.space as usize].alignment;
-            let Some(padded) = size.checked_next_multiple_of(alignment).filter(|&p| p <= storage.used) else { continue };
+            let Some(padded) = size.checked_next_multiple_of(alignment).filter(|&p| p <= storage.used) else {
+                continue;
+            };
             if padded < storage.used {
                 let tail = Place { offset: storage.place.offset + padded, ..storage.place };
                 self.spaces[storage.space as usize].give(tail, storage.used - padded);

@@ -25,7 +25,10 @@ fn random_problem(seed: u64) -> Problem {
     let limited = r.one_in(3);
     let mut p = Problem {
         spaces: (0..n_spaces)
-            .map(|_| SpaceRule { alignment: 1 << r.below(7), max_size: if limited { 256 + r.below(512) as usize } else { usize::MAX } })
+            .map(|_| SpaceRule {
+                alignment: 1 << r.below(7),
+                max_size: if limited { 256 + r.below(512) as usize } else { usize::MAX },
+            })
             .collect(),
         ..Problem::default()
     };
@@ -139,7 +142,10 @@ fn check(p: &Problem, plan: &Plan) {
                 || sa.place.offset + sa.size <= sb.place.offset
                 || sb.place.offset + sb.size <= sa.place.offset;
             let handed_over = from == to && took_at(a, b, from);
-            assert!(from > to || !same || apart || handed_over, "{a} and {b} overlap: {sa:?} {la:?} {sb:?} {lb:?}\n{p:#?}");
+            assert!(
+                from > to || !same || apart || handed_over,
+                "{a} and {b} overlap: {sa:?} {la:?} {sb:?} {lb:?}\n{p:#?}"
+            );
         }
     }
 }

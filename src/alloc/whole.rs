@@ -33,7 +33,10 @@ pub unsafe fn place(at: &mut ggml_tallocr, tensor: *mut ggml_tensor) -> Result<(
     let end = need.checked_next_multiple_of(alignment).and_then(|size| at.offset.checked_add(size));
     let Some(end) = end.filter(|&end| end <= buffer.size()) else {
         let left = buffer.size().saturating_sub(at.offset);
-        return Err(Error::memory(format!("tensor '{}' needs {need} bytes, {left} are left in the buffer", shape::name(t))));
+        return Err(Error::memory(format!(
+            "tensor '{}' needs {need} bytes, {left} are left in the buffer",
+            shape::name(t)
+        )));
     };
     let status = tensor_data::place(buffer, tensor, at.base.wrapping_byte_add(at.offset));
     if status != GGML_STATUS_SUCCESS {
@@ -78,7 +81,9 @@ unsafe fn plan(tensors: &[*mut ggml_tensor], buft: Buft) -> Result<Vec<Part>, Er
         let t = unsafe { &*t };
         let new = t.data.is_null() && t.buffer.is_null() && t.view_src.is_null();
         let size = if new { buft.alloc_size(t).checked_next_multiple_of(alignment) } else { Some(0) };
-        sizes.push(size.ok_or_else(|| Error::memory(format!("tensor '{}' is larger than memory can be", shape::name(t))))?);
+        sizes.push(
+            size.ok_or_else(|| Error::memory(format!("tensor '{}' is larger than memory can be", shape::name(t))))?,
+        );
     }
     parts(&sizes, buft.max_size()).ok_or_else(|| Error::memory("all tensors together are larger than memory can be"))
 }
@@ -105,7 +110,11 @@ pub unsafe fn size(tensors: &mut [*mut ggml_tensor], buft: Buft) -> Result<usize
 pub unsafe fn alloc(tensors: &mut [*mut ggml_tensor], buft: Buft) -> Result<Option<Buffer>, Error> {
     if let Some(buffer) = buft.alloc_n(tensors) {
         return match buffer {
-            None => Err(Error::memory(format!("buffer type '{}' gives no memory for {} tensors", buft.name(), tensors.len()))),
+            None => Err(Error::memory(format!(
+                "buffer type '{}' gives no memory for {} tensors",
+                buft.name(),
+                tensors.len()
+            ))),
             some => Ok(some),
         };
     }
@@ -140,7 +149,10 @@ pub unsafe fn alloc(tensors: &mut [*mut ggml_tensor], buft: Buft) -> Result<Opti
             if t.buffer.is_null() && view_of_placed {
                 done.placed.push(tensor);
                 if tensor_data::place_view(tensor) != GGML_STATUS_SUCCESS {
-                    return Err(Error::new(GGML_EXT_CODE_BACKEND, format!("the buffer cannot take view '{}'", shape::name(t))));
+                    return Err(Error::new(
+                        GGML_EXT_CODE_BACKEND,
+                        format!("the buffer cannot take view '{}'", shape::name(t)),
+                    ));
                 }
             }
         }
@@ -191,7 +203,11 @@ mod tests {
     fn tensors_are_cut_into_buffers_in_order() {
         let part = |size, first, last| Part { size, first, last };
         assert_eq!(parts(&[32, 0, 64, 32], 96), Some(vec![part(96, 0, 3), part(32, 3, 4)]));
-        assert_eq!(parts(&[128, 32], 64), Some(vec![part(128, 0, 1), part(32, 1, 2)]), "one above the limit stands alone");
+        assert_eq!(
+            parts(&[128, 32], 64),
+            Some(vec![part(128, 0, 1), part(32, 1, 2)]),
+            "one above the limit stands alone"
+        );
         assert_eq!(parts(&[0, 0], 64), Some(vec![]));
         assert_eq!(parts(&[usize::MAX - 31, 64], usize::MAX), None);
     }

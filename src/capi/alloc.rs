@@ -72,12 +72,19 @@ unsafe fn alloc_all(
     }
 }
 
-unsafe fn size_all(tensors: Result<Vec<*mut ggml_tensor>, Error>, buft: ggml_backend_buffer_type_t) -> Result<usize, Error> {
+unsafe fn size_all(
+    tensors: Result<Vec<*mut ggml_tensor>, Error>,
+    buft: ggml_backend_buffer_type_t,
+) -> Result<usize, Error> {
     // SAFETY: the contract of the entry points.
     unsafe {
         let buft = Buft::from_raw(buft).ok_or_else(|| null("buffer type"))?;
         let mut tensors = tensors?;
-        if tensors.is_empty() { Ok(0) } else { whole::size(&mut tensors, buft) }
+        if tensors.is_empty() {
+            Ok(0)
+        } else {
+            whole::size(&mut tensors, buft)
+        }
     }
 }
 
@@ -227,9 +234,12 @@ unsafe fn reserve(
 ) -> bool {
     // SAFETY: the contract of the entry points.
     unsafe {
-        or_report(call, allocator(galloc).and_then(|a| {
-            let g = self::graph(graph)?;
-            a.reserve(g, numbers(nodes, g.n_nodes), numbers(leafs, g.n_leafs)).map(|()| true)
-        }))
+        or_report(
+            call,
+            allocator(galloc).and_then(|a| {
+                let g = self::graph(graph)?;
+                a.reserve(g, numbers(nodes, g.n_nodes), numbers(leafs, g.n_leafs)).map(|()| true)
+            }),
+        )
     }
 }

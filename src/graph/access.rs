@@ -8,11 +8,7 @@ use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;
 use std::ptr::null_mut;
 
-unsafe fn list<'a>(
-    what: &str,
-    items: *mut *mut ggml_tensor,
-    n: i32,
-) -> Result<&'a [*mut ggml_tensor], Error> {
+unsafe fn list<'a>(what: &str, items: *mut *mut ggml_tensor, n: i32) -> Result<&'a [*mut ggml_tensor], Error> {
     match usize::try_from(n) {
         Ok(0) => Ok(&[]),
         Ok(n) if !items.is_null() => {
@@ -23,7 +19,9 @@ unsafe fn list<'a>(
                 None => Ok(items),
             }
         }
-        _ => Err(Error::argument(format!("the graph says that it has {n} tensors in its list of {what}s, which is NULL or shorter"))),
+        _ => Err(Error::argument(format!(
+            "the graph says that it has {n} tensors in its list of {what}s, which is NULL or shorter"
+        ))),
     }
 }
 
@@ -75,7 +73,10 @@ pub unsafe fn fault(graph: &ggml_cgraph) -> Option<(Error, *const ggml_tensor)> 
         }
     }
     is_incomplete(graph).then(|| {
-        (Error::memory("the graph is incomplete: a tensor found no room in it or was NULL when it was built"), std::ptr::null())
+        (
+            Error::memory("the graph is incomplete: a tensor found no room in it or was NULL when it was built"),
+            std::ptr::null(),
+        )
     })
 }
 
@@ -87,9 +88,10 @@ pub unsafe fn node(graph: &ggml_cgraph, i: i32) -> Result<*mut ggml_tensor, Erro
     // SAFETY: the caller's promise.
     let nodes = unsafe { checked_nodes(graph) }?;
     let at = if i < 0 { i64::from(i) + nodes.len() as i64 } else { i64::from(i) };
-    usize::try_from(at).ok().and_then(|at| nodes.get(at).copied()).ok_or_else(|| {
-        Error::argument(format!("the graph has {} nodes, there is no node {i}", nodes.len()))
-    })
+    usize::try_from(at)
+        .ok()
+        .and_then(|at| nodes.get(at).copied())
+        .ok_or_else(|| Error::argument(format!("the graph has {} nodes, there is no node {i}", nodes.len())))
 }
 
 /// The leaf or node called `name`, or NULL.
@@ -177,7 +179,8 @@ pub unsafe fn can_fuse(graph: &ggml_cgraph, which: &[i32], ops: &[ggml_op], outp
             if is_output(member) {
                 return true;
             }
-            let uses = members[i + 1..].iter().map(|&m| (*m).src.iter().filter(|&&s| s == member).count()).sum::<usize>();
+            let uses =
+                members[i + 1..].iter().map(|&m| (*m).src.iter().filter(|&&s| s == member).count()).sum::<usize>();
             if t.flags & GGML_TENSOR_FLAG_OUTPUT.0 != 0 || uses as i32 != use_count(graph, member) {
                 return false;
             }
@@ -205,7 +208,10 @@ pub unsafe fn print(graph: &ggml_cgraph) {
         for (i, &t) in list.iter().enumerate() {
             // SAFETY: the tensors are live.
             let t = unsafe { &*t };
-            let op = ggml_op::NAMES.iter().find(|(_, op)| *op == t.op).map_or("?", |(name, _)| name.trim_start_matches("GGML_OP_"));
+            let op = ggml_op::NAMES
+                .iter()
+                .find(|(_, op)| *op == t.op)
+                .map_or("?", |(name, _)| name.trim_start_matches("GGML_OP_"));
             say(format!("{i:5} {op:>20} [{}, {}, {}, {}] {}", t.ne[0], t.ne[1], t.ne[2], t.ne[3], shape::name(t)));
         }
     }

@@ -5,7 +5,7 @@ use ggml_oxide_abi::*;
 
 /// Slots of a set with room for `min` tensors: the first prime above a power of two that is not below `min`.
 pub fn size_for(min: usize) -> Option<usize> {
-    let mut power = if min < 2 { 1 } else { 1usize << min.ilog2() };
+    let mut power = if min <= 2 { 1 } else { 1usize << min.ilog2() };
     loop {
         let prime = prime_above(power)?;
         if prime >= min {
@@ -127,7 +127,18 @@ mod tests {
 
     #[test]
     fn sizes_are_primes_above_powers_of_two() {
-        let known = [(0, 2), (2, 2), (3, 3), (4, 5), (6, 11), (12, 17), (4096, 4099), (4100, 8209), (16384, 16411), (131072, 131101)];
+        let known = [
+            (0, 2),
+            (2, 2),
+            (3, 3),
+            (4, 5),
+            (6, 11),
+            (12, 17),
+            (4096, 4099),
+            (4100, 8209),
+            (16384, 16411),
+            (131072, 131101),
+        ];
         for (min, size) in known {
             assert_eq!(size_for(min), Some(size), "{min}");
         }

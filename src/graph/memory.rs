@@ -118,9 +118,11 @@ pub unsafe fn copy(src: &ggml_cgraph, dst: &mut ggml_cgraph) -> Result<(), Error
     let room = dst.size.max(0) as usize;
     if room < nodes.len() || room < leafs.len() || dst.visited_hash_set.size < src.visited_hash_set.size {
         return Err(Error::argument(format!(
-            "a graph with room for {room} nodes cannot hold {} nodes and {} leafs",
+            "a graph with room for {room} nodes and {} tensors cannot hold {} nodes, {} leafs and a set of {}",
+            dst.visited_hash_set.size,
             nodes.len(),
-            leafs.len()
+            leafs.len(),
+            src.visited_hash_set.size
         )));
     }
     if !src.grads.is_null() && (dst.grads.is_null() || dst.grad_accs.is_null()) {
@@ -152,7 +154,9 @@ pub unsafe fn copy(src: &ggml_cgraph, dst: &mut ggml_cgraph) -> Result<(), Error
         }
         if !src.grads.is_null() {
             for &node in nodes {
-                if let (Found::Slot(from), Found::Slot(to)) = (hash::find(&set, node), hash::find(&dst.visited_hash_set, node)) {
+                if let (Found::Slot(from), Found::Slot(to)) =
+                    (hash::find(&set, node), hash::find(&dst.visited_hash_set, node))
+                {
                     *dst.grads.add(to) = *src.grads.add(from);
                     *dst.grad_accs.add(to) = *src.grad_accs.add(from);
                 }

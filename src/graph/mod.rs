@@ -14,6 +14,10 @@ pub mod build;
 pub mod hash;
 pub mod index;
 pub mod memory;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use access::{checked_leafs, checked_nodes, fault, has_use_counts, nodes, use_count};
 pub use memory::view;
