@@ -262,7 +262,7 @@ pub struct ggml_backend {
 #[repr(C)]
 pub struct ggml_backend_event {
     /// The device it belongs to.
-    pub device: ggml_backend_dev_t,
+    pub device: *mut ggml_backend_device,
     /// For the device.
     pub context: *mut c_void,
 }
