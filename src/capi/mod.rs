@@ -16,6 +16,7 @@ pub mod ggml_cpu_values;
 pub mod gguf;
 mod variadic;
 pub mod graph;
+pub mod graph_impl;
 
 use ggml_oxide_abi::*;
 use std::panic::{catch_unwind, AssertUnwindSafe};
