@@ -4,6 +4,7 @@ import os
 import numpy as np
 
 from . import measure
+from .gguf_file import ALIGNMENT, F32, Gguf
 
 # (model, type): where the file format leaves no choice, files must be equal in every byte.
 EXACT = [('sd1', 'q8_0'), ('zimage-small', 'q4_0'), ('zimage-small', 'q4_1'), ('zimage-small', 'q5_0'),
@@ -22,44 +23,60 @@ def equal_files(a, b):
         return f.read() == g.read()
 
 
-def differing(a, b):
-    """Offset of the first byte that differs, and how many do."""
-    x, y = (np.fromfile(p, np.uint8) for p in (a, b))
-    if x.size != y.size:
-        return f'{x.size} and {y.size} bytes'
-    at = np.flatnonzero(x != y)
-    return f'{at.size} of {x.size} bytes differ, the first at {at[0]}'
+def difference(a, b):
+    """What differs between two gguf files, None where nothing does that the client's own threads do not decide.
+
+    The client writes tensors in the order in which its loader threads finish them.
+    """
+    if equal_files(a, b):
+        return None
+    x, y = Gguf(a), Gguf(b)
+    if x.keys != y.keys:
+        return 'the keys differ'
+    if x.tensors.keys() != y.tensors.keys():
+        return 'the names of the tensors differ'
+    for name, (kind, shape, data) in x.tensors.items():
+        other_kind, other_shape, other = y.tensors[name]
+        if (kind, shape) != (other_kind, other_shape):
+            return f'{name.decode()}: type or shape differ'
+        # The last tensor of a file may go without padding.
+        n = min(data.size, other.size)
+        at = np.flatnonzero(data[:n] != other[:n])
+        if at.size or abs(data.size - other.size) >= ALIGNMENT:
+            return f'{name.decode()}: {at.size} of {n} bytes differ' + (f', the first at {at[0]}' if at.size else '')
+    return None
 
 
 def decoded(driver, path):
-    """All values of a gguf file, decoded by the client on its own ggml, as one f32 array."""
+    """The gguf or safetensors file with every value as f32, decoded by the client on its own ggml."""
     out = path + '.f32.gguf'
     result = measure.run(driver, ['convert', '--model', path, '--type', 'f32'], out)
     if not result.ok:
         raise RuntimeError(result.errors[0])
-    data = np.fromfile(out, np.uint8)
+    file = Gguf(out)
     os.remove(out)
-    return data
+    os.remove(out + '.log')
+    return file
 
 
-def tail_error(reference, other):
-    """Squared error over the data part of two f32 gguf files of one layout, which lies at their end."""
-    n = min(reference.size, other.size) // 4 * 4
-    a, b = (x[x.size - n:].view('<f4').astype(np.float64) for x in (reference, other))
-    finite = np.isfinite(a) & np.isfinite(b) & (np.abs(a) < 1e4) & (np.abs(b) < 1e4)
-    return float(np.sum((a[finite] - b[finite]) ** 2))
+def squared_error(truth, other):
+    """Over all tensors that were converted, and so are f32 in both files."""
+    total = 0.0
+    for name, (kind, _, _) in truth.tensors.items():
+        if kind == F32 and other.tensors[name][0] == F32:
+            total += float(np.sum((truth.f32(name).astype(np.float64) - other.f32(name)) ** 2))
+    return total
 
 
 def compare(own_driver, source, kind, ours, own):
-    """None where all is well, else what is wrong."""
-    if equal_files(ours, own):
-        return None
-    if kind not in {t for _, t in NEAR}:
-        return f'{kind}: {differing(ours, own)}'
-    if os.path.getsize(ours) != os.path.getsize(own):
-        return f'{kind}: {differing(ours, own)}'
+    """(whether the files are equal, what is wrong or None)"""
+    apart = difference(ours, own)
+    if apart is None:
+        return True, None
+    if kind not in {t for _, t in NEAR} or os.path.getsize(ours) != os.path.getsize(own):
+        return False, f'{kind}: {apart}'
     truth = decoded(own_driver, source)
-    mine, theirs = (tail_error(truth, decoded(own_driver, p)) for p in (ours, own))
+    mine, theirs = (squared_error(truth, decoded(own_driver, p)) for p in (ours, own))
     if mine > MOST_ERROR * theirs:
-        return f'{kind}: squared error {mine:.6g}, on its own ggml {theirs:.6g}'
-    return None
+        return False, f'{kind}: squared error {mine:.6g}, on its own ggml {theirs:.6g}'
+    return False, None

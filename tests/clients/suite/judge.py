@@ -124,10 +124,10 @@ class Bench:
                 paths.append(named)
                 getattr(verdict, which).append(r)
             if all(r.ok for r in runs.values()):
-                wrong = conversions.compare(self.drivers['own'], source, kind, *paths)
+                equal, wrong = conversions.compare(self.drivers['own'], source, kind, *paths)
                 if wrong:
                     verdict.short.append(wrong)
-                if not conversions.equal_files(*paths):
+                if not equal:
                     unequal.append(kind)
             for path in paths:
                 if os.path.exists(path):
