@@ -23,6 +23,8 @@ pub mod pool;
 pub mod reduce;
 pub mod rope;
 mod spec;
+#[cfg(test)]
+mod tests;
 pub mod view;
 
 pub use build::{context, node, place, screen, set_name, set_name_c};
