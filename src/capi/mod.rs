@@ -14,6 +14,7 @@ pub mod ext;
 pub mod ggml;
 pub mod ggml_cpu_values;
 pub mod gguf;
+mod layout;
 mod variadic;
 pub mod graph;
 pub mod graph_impl;
