@@ -42,7 +42,8 @@ fn values(rng: &mut Rng, kind: usize, n: usize) -> Vec<f32> {
 fn codecs_agree_bit_for_bit() {
     let mut rng = Rng(42);
     let n = if cfg!(miri) { 256 } else { 2048 };
-    for kind in 0..7 {
+    // The searches take minutes under Miri: one ordinary row there.
+    for kind in 0..if cfg!(miri) { 1 } else { 7 } {
         let x = values(&mut rng, kind, n);
         let w: Vec<f32> = (0..n).map(|_| rng.normal().abs()).collect();
         for &ty in Type::ALL {

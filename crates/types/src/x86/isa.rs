@@ -12,8 +12,6 @@ pub(crate) trait Isa: Copy {
     unsafe fn bias(b: i8, y: __m256i) -> __m256i;
     /// Sums of four adjacent (x - bias) * y, as 8 x i32; x at most 63 (any byte for VNNI), unsigned; y signed, -128 included.
     unsafe fn dot(x: __m256i, y: __m256i, bias: __m256i) -> __m256i;
-    /// acc + a[2 i] b[2 i] + a[2 i + 1] b[2 i + 1] over i16 lanes.
-    unsafe fn madd(acc: __m256i, a: __m256i, b: __m256i) -> __m256i;
 }
 
 #[derive(Clone, Copy)]
@@ -35,12 +33,6 @@ impl Isa for Avx2 {
             _mm256_madd_epi16(p, _mm256_set1_epi16(1))
         }
     }
-
-    #[inline(always)]
-    unsafe fn madd(acc: __m256i, a: __m256i, b: __m256i) -> __m256i {
-        // SAFETY: AVX2 by the trait's contract.
-        unsafe { _mm256_add_epi32(acc, _mm256_madd_epi16(a, b)) }
-    }
 }
 
 #[derive(Clone, Copy)]
@@ -60,12 +52,6 @@ impl Isa for Vnni {
     unsafe fn dot(x: __m256i, y: __m256i, bias: __m256i) -> __m256i {
         // SAFETY: AVX-512 VNNI and VL by the trait's contract.
         unsafe { _mm256_dpbusd_epi32(bias, x, y) }
-    }
-
-    #[inline(always)]
-    unsafe fn madd(acc: __m256i, a: __m256i, b: __m256i) -> __m256i {
-        // SAFETY: AVX-512 VNNI and VL by the trait's contract.
-        unsafe { _mm256_dpwssd_epi32(acc, a, b) }
     }
 }
 
@@ -144,7 +130,7 @@ macro_rules! tiles {
                 }
                 while c < y.count {
                     let mut r = 0;
-                    while r + $rows <= x.count {
+                    while r < x.count / $rows * $rows {
                         let (x, y, o) = at(r, c);
                         $group::<P, $rows, 1>(nb, x, y, o, out_stride);
                         r += $rows;

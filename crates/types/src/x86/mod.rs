@@ -1,6 +1,6 @@
 //! The fast paths of x86-64. Decoding and encoding give the portable results bit for bit; dot products differ from the
 //! portable ones in the order of the float sums only. `isa` holds what AVX2 and AVX-512 VNNI do differently, `unpack`
-//! the codes of each format as vectors; `decode`, `encode`, `convert`, `dot_block`, `dot_k`, `dot_float` stand on them.
+//! the codes of each format as vectors; `decode`, `encode`, `convert`, `dot_block`, `dot_k`, `dot_k512`, `dot_float` stand on them.
 //! Imports: block, clean, float, kernels' types, the portable codecs.
 
 // Loops over const R, C and lanes index several arrays at once.
@@ -11,6 +11,7 @@ mod decode;
 mod dot_block;
 mod dot_float;
 mod dot_k;
+mod dot_k512;
 mod encode;
 mod isa;
 mod unpack;
@@ -25,6 +26,9 @@ pub(crate) fn upgrade(ty: Type, level: Level, base: Kernels) -> Kernels {
         decode: decode::pick(ty).or(convert::pick_decode(ty)).or(base.decode),
         encode: encode::pick(ty).or(convert::pick_encode(ty)).or(base.encode),
         encode_weighted: encode::pick_weighted(ty).or(base.encode_weighted),
-        dot: dot_block::pick(ty, level).or(dot_k::pick(ty, level)).or(dot_float::pick(ty, level)).or(base.dot),
+        dot: dot_block::pick(ty, level)
+            .or_else(|| if level >= Level::Avx512 { dot_k512::pick(ty) } else { dot_k::pick(ty) })
+            .or(dot_float::pick(ty, level))
+            .or(base.dot),
     }
 }

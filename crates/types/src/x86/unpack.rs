@@ -316,3 +316,11 @@ macro_rules! each_eighth {
     };
 }
 pub(crate) use each_eighth;
+
+/// The body with `$j` as the constants 0 to 3.
+macro_rules! each_quarter {
+    ($j:ident => $body:block) => {
+        super::unpack::each_eighth!(@ $j $body 0 1 2 3)
+    };
+}
+pub(crate) use each_quarter;

@@ -1,0 +1,183 @@
+//! Dot products of the K-quants with q8_K, 64 codes at a time, for AVX-512.
+
+use std::arch::x86_64::*;
+
+use super::isa::{load32, sum8};
+use super::unpack::{each_quarter, Super, Q2K, Q3K, Q4K, Q5K, Q6K};
+use crate::kernels::{DotTile, Rows};
+use crate::Type;
+
+/// Bytes of a q8_K block: f32 d, 256 codes, 16 sums.
+const YB: usize = 292;
+
+/// Codes and scales in vectors of 64.
+///
+/// # Safety
+/// Methods need AVX-512 F, BW, DQ and VL, and a pointer to a whole block.
+trait Super512: Super {
+    /// Codes of elements 64 J .. 64 J + 64.
+    unsafe fn codes64<const J: usize>(b: *const u8) -> __m512i;
+}
+
+/// 32 bytes in both halves.
+#[inline(always)]
+unsafe fn twice(p: *const u8) -> __m512i {
+    // SAFETY: 32 readable bytes by the caller's contract.
+    unsafe { _mm512_broadcast_i64x4(load32(p)) }
+}
+
+/// Both halves shifted right, by `a` and `b` bits in words of 16; what crosses bytes is masked off by the caller.
+#[inline(always)]
+unsafe fn shift_right(v: __m512i, a: i16, b: i16) -> __m512i {
+    // SAFETY: AVX-512BW by the caller's contract.
+    unsafe {
+        let n = _mm512_inserti64x4(_mm512_set1_epi16(a), _mm256_set1_epi16(b), 1);
+        _mm512_srlv_epi16(v, n)
+    }
+}
+
+/// `on` where bit `a` (low half) or `b` (high half) of the 32 bytes at `p` is set, added to `codes`.
+#[inline(always)]
+unsafe fn add_plane(codes: __m512i, p: *const u8, a: usize, b: usize, on: i8) -> __m512i {
+    // SAFETY: 32 readable bytes and AVX-512BW by the caller's contract.
+    unsafe {
+        let bits = _mm512_inserti64x4(_mm512_set1_epi8((1u8 << a) as i8), _mm256_set1_epi8((1u8 << b) as i8), 1);
+        let set = _mm512_test_epi8_mask(twice(p), bits);
+        _mm512_mask_add_epi8(codes, set, codes, _mm512_set1_epi8(on))
+    }
+}
+
+#[inline(always)]
+unsafe fn twos64<const J: usize>(qs: *const u8) -> __m512i {
+    let s = 4 * (J % 2) as i16;
+    // SAFETY: 64 readable bytes at qs and AVX-512 by the trait's contract.
+    unsafe {
+        let v = shift_right(twice(qs.add(32 * (J / 2))), s, s + 2);
+        _mm512_and_si512(v, _mm512_set1_epi8(3))
+    }
+}
+
+#[inline(always)]
+unsafe fn fours64<const J: usize>(qs: *const u8) -> __m512i {
+    // SAFETY: 128 readable bytes at qs and AVX-512 by the trait's contract.
+    unsafe { _mm512_and_si512(shift_right(twice(qs.add(32 * J)), 0, 4), _mm512_set1_epi8(15)) }
+}
+
+macro_rules! super512 {
+    ($name:ident, |$b:ident| $codes:expr) => {
+        impl Super512 for $name {
+            #[inline(always)]
+            unsafe fn codes64<const J: usize>($b: *const u8) -> __m512i {
+                // SAFETY: a whole block and the instruction set by the trait's contract.
+                unsafe { $codes }
+            }
+        }
+    };
+}
+
+super512!(Q2K, |b| twos64::<J>(b.add(16)));
+super512!(Q3K, |b| add_plane(twos64::<J>(b.add(32)), b, 2 * J, 2 * J + 1, 4));
+super512!(Q4K, |b| fours64::<J>(b.add(16)));
+super512!(Q5K, |b| add_plane(fours64::<J>(b.add(48)), b.add(16), 2 * J, 2 * J + 1, 16));
+super512!(Q6K, |b| {
+    let (h, second) = (J / 2, J % 2 == 1);
+    let low = _mm512_loadu_si512(b.add(64 * h).cast());
+    let low = if second { _mm512_srli_epi16(low, 4) } else { low };
+    let high = twice(b.add(128 + 32 * h));
+    // Bits 4 (J % 2) + 0, 1 of the first 32 elements and + 2, 3 of the others go to bits 4, 5.
+    let high = if second {
+        shift_right(high, 0, 2)
+    } else {
+        let n = _mm512_inserti64x4(_mm512_set1_epi16(4), _mm256_set1_epi16(2), 1);
+        _mm512_sllv_epi16(high, n)
+    };
+    // (low & 15) | (high & 48) in one step: where the mask 15 is clear, the bit comes from high.
+    let nib = _mm512_set1_epi8(15);
+    let high = _mm512_and_si512(high, _mm512_set1_epi8(0x30));
+    _mm512_ternarylogic_epi64(low, nib, high, 0xea)
+});
+
+/// C columns with one row of x. Each pair has its own sums, so C does not show in the result.
+#[inline(always)]
+unsafe fn group<S: Super512, const R: usize, const C: usize>(
+    nb: usize,
+    x: Rows,
+    y: Rows,
+    out: *mut f32,
+    out_stride: usize,
+) {
+    // SAFETY: R and C rows of nb blocks are readable and their results writable, by DotTile's contract; the wrapper
+    // has the instruction set.
+    unsafe {
+        let mut acc = [[_mm256_setzero_ps(); C]; R];
+        // Word l of quarter J multiplies elements 64 J + 2 l and the next: group 4 J + l / 8. The even groups' scales
+        // are words 0..8, the odd ones' 8..16.
+        let pick = _mm512_set_epi64(
+            0x0009_0009_0009_0009,
+            0x0009_0009_0009_0009,
+            0x0001_0001_0001_0001,
+            0x0001_0001_0001_0001,
+            0x0008_0008_0008_0008,
+            0x0008_0008_0008_0008,
+            0,
+            0,
+        );
+        for i in 0..nb {
+            for r in 0..R {
+                let b = x.ptr.add(r * x.stride + i * S::BYTES);
+                let scales = _mm512_castsi256_si512(S::scales(b));
+                let mins = S::mins(b);
+                let (d, dmin) = S::d(b);
+                let mut sum = [_mm512_setzero_si512(); C];
+                each_quarter!(J => {
+                    let codes = S::codes64::<J>(b);
+                    let at = _mm512_add_epi16(pick, _mm512_set1_epi16(2 * J as i16));
+                    let scale = _mm512_permutexvar_epi16(at, scales);
+                    for c in 0..C {
+                        let q = _mm512_loadu_si512(y.ptr.add(c * y.stride + i * YB + 4 + 64 * J).cast());
+                        // Codes are below 64, so the pair sums fit in i16.
+                        sum[c] = _mm512_dpwssd_epi32(sum[c], scale, _mm512_maddubs_epi16(codes, q));
+                    }
+                });
+                for c in 0..C {
+                    let yb = y.ptr.add(c * y.stride + i * YB);
+                    let yd = yb.cast::<f32>().read_unaligned();
+                    let low = _mm256_madd_epi16(mins, load32(yb.add(260)));
+                    let s = _mm512_extracti64x4_epi64(sum[c], 1);
+                    let s = _mm256_add_epi32(_mm512_castsi512_si256(sum[c]), s);
+                    if S::SYMMETRIC {
+                        let s = _mm256_cvtepi32_ps(_mm256_sub_epi32(s, low));
+                        acc[r][c] = _mm256_fmadd_ps(s, _mm256_set1_ps(d * yd), acc[r][c]);
+                    } else {
+                        let (s, m) = (_mm256_cvtepi32_ps(s), _mm256_cvtepi32_ps(low));
+                        acc[r][c] = _mm256_fmadd_ps(s, _mm256_set1_ps(d * yd), acc[r][c]);
+                        acc[r][c] = _mm256_fnmadd_ps(m, _mm256_set1_ps(dmin * yd), acc[r][c]);
+                    }
+                }
+            }
+        }
+        for r in 0..R {
+            for c in 0..C {
+                out.add(c * out_stride + r).write(sum8(acc[r][c]));
+            }
+        }
+    }
+}
+
+super::isa::tiles!(group, Super512, 256, 1);
+
+super::isa::tile_fn!("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni";
+    q2: Q2K, q3: Q3K, q4: Q4K, q5: Q5K, q6: Q6K);
+
+/// The dot product of `ty`, if it is one of these formats; the machine has the level `Avx512`.
+pub(super) fn pick(ty: Type) -> Option<DotTile> {
+    let f: DotTile = match ty {
+        Type::Q2_K => q2,
+        Type::Q3_K => q3,
+        Type::Q4_K => q4,
+        Type::Q5_K => q5,
+        Type::Q6_K => q6,
+        _ => return None,
+    };
+    Some(f)
+}
