@@ -154,10 +154,12 @@ fn tensors_are_added_and_retyped() {
     let e = g.add_tensor(b"c", 24, [half, 1, 1, 1]).unwrap_err();
     assert_eq!(e.rule, Rule::DataSizeOverflow);
     let before = g.meta_bytes().unwrap();
+    let infos = g.tensors().to_vec();
     assert_eq!(g.set_tensor_type(b"a", 1).unwrap_err().rule, Rule::DataSizeOverflow);
     let e = g.set_scalar(b"general.alignment", 1u32 << 31).unwrap_err();
     assert_eq!(e.rule, Rule::DataSizeOverflow);
     assert_eq!(g.meta_bytes().unwrap(), before);
+    assert_eq!(g.tensors(), infos);
 }
 
 #[test]

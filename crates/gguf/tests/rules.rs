@@ -65,7 +65,10 @@ fn strings_and_arrays_are_held_against_what_is_left() {
             let raw = Raw::new(3, 0, 1).text(b"k").i32(9).i32(ty).u64(n).bytes(&[0; 16]);
             let e = raw.refused();
             let as_long = matches!(e.rule, Rule::ArrayLength { n: m, .. } if m == n);
-            let as_short = matches!(e.rule, Rule::Truncated { .. });
+            // The whole array is asked for before its first element; strings take 8 bytes at least.
+            let size = [1, 2, 4, 1, 8, 8][[0, 2, 4, 7, 8, 12].iter().position(|&t| t == ty).unwrap()];
+            let short = Rule::Truncated { need: n.saturating_mul(size), left: 16 };
+            let as_short = e.rule == short;
             assert!(if n > 1 << 30 { as_long } else { as_short }, "{e}");
             assert!(matches!(&e.subject, Subject::Key(k) if k.as_bytes() == b"k"));
         }
@@ -272,4 +275,26 @@ fn an_error_of_the_source_comes_out() {
     }
     let e = Gguf::read(&mut Broken, &Limits::default()).unwrap_err();
     assert_eq!(e.rule, Rule::Io(std::io::ErrorKind::PermissionDenied));
+}
+
+#[test]
+fn nothing_is_read_past_the_end_that_the_source_names() {
+    struct Part(std::io::Cursor<Vec<u8>>);
+    impl std::io::Read for Part {
+        fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+            let n = self.0.read(buf)?;
+            assert!(self.0.position() <= 24);
+            Ok(n)
+        }
+    }
+    impl std::io::Seek for Part {
+        fn seek(&mut self, pos: std::io::SeekFrom) -> std::io::Result<u64> {
+            match pos {
+                std::io::SeekFrom::End(_) => Ok(24),
+                other => self.0.seek(other),
+            }
+        }
+    }
+    let mut source = Part(std::io::Cursor::new(Raw::new(3, 0, 0).bytes(&[9; 99]).0));
+    assert!(Gguf::read(&mut source, &Limits::default()).is_ok());
 }
