@@ -2,7 +2,7 @@
 
 use crate::gemm::Gemm;
 use crate::kernel::dot::DotArgs;
-use crate::kernel::Kernels;
+use crate::kernel::{Kernels, DOT_COLUMNS};
 use crate::operand::float;
 use crate::plan::ALIGN;
 use crate::shape::{Shape, Side};
@@ -20,11 +20,13 @@ impl Gemm<'_> {
         let Some(float) = float(a.ty) else {
             unreachable!("the dot path is chosen for plain rows only");
         };
-        let kernel = Kernels::of(self.isa).dot[float as usize][few - 1];
+        let kernels = Kernels::of(self.isa).dot[float as usize];
+        // Equal groups of columns, as few as the kernels allow.
+        let group = few.div_ceil(few.div_ceil(DOT_COLUMNS));
         let in_place = b.is_plain_f32();
         let batches = batch[0] * batch[1];
         // Tasks of at least 32 KiB of rows, about eight per thread.
-        let least = (32 * 1024 / (k * float.size())).max(1);
+        let least = (32 * 1024 / (k * float.size())).next_multiple_of(8).max(8);
         let rows = (many * batches).div_ceil(8 * team.nth()).max(least).next_multiple_of(8).min(many);
         let per_batch = many.div_ceil(rows);
         let mut converted = None;
@@ -53,20 +55,26 @@ impl Gemm<'_> {
             };
             let c = self.dst.batch(i2, i3);
             let (sc_row, sc_col) = if swapped { (self.dst.ld, 1) } else { (1, self.dst.ld) };
-            let args = DotArgs {
-                k,
-                a: a.at(first, 0, ai.0, ai.1),
-                a_stride: a.nb[0],
-                rows: rows.min(many - first),
-                b: b_at,
-                b_stride,
-                c: c.wrapping_add(first * sc_row),
-                sc_row,
-                sc_col,
-            };
-            // SAFETY: the set is available; operands and result are as their creators vouched; rows of one task are
-            // written by one thread.
-            unsafe { kernel(&args) };
+            // Blocks of rows that stay in the second cache from one group of columns to the next.
+            let end = (first + rows).min(many);
+            for from in (first..end).step_by(least) {
+                for col in (0..few).step_by(group) {
+                    let args = DotArgs {
+                        k,
+                        a: a.at(from, 0, ai.0, ai.1),
+                        a_stride: a.nb[0],
+                        rows: least.min(end - from),
+                        b: b_at.wrapping_byte_add(col * b_stride),
+                        b_stride,
+                        c: c.wrapping_add(from * sc_row + col * sc_col),
+                        sc_row,
+                        sc_col,
+                    };
+                    // SAFETY: the set is available; operands and result are as their creators vouched; rows of one
+                    // task are written by one thread.
+                    unsafe { kernels[group.min(few - col) - 1](&args) };
+                }
+            }
         }
     }
 

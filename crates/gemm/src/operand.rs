@@ -22,8 +22,9 @@ pub fn is_supported(ty: Type) -> bool {
     float(ty).is_some() || kernels(ty).decode.is_some()
 }
 
-/// Which part of an operand goes into one panel.
+/// Which part of an operand goes into one panel. Only a running product makes one, so `isa` is a set of this machine.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Panel {
     /// Batch indices of the operand (already divided by its broadcast ratio).
     pub i2: usize,

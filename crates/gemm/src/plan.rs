@@ -1,6 +1,6 @@
 //! Sizes of one product and how it is cut into tasks. Pure arithmetic: no pointer, no thread.
 
-use crate::kernel::{DOT_LIMIT, KC};
+use crate::kernel::KC;
 
 /// Cells of packed columns that the team shares at a time (4 MiB of f32).
 const SHARED_CELLS: usize = 1 << 20;
@@ -100,7 +100,8 @@ fn task_shape(
     let most_strip = (STRIP_ROWS / mr).min(row_panels).max(1);
     let most_cuts = col_panels.min(4 * nth);
     let mut best = (f64::INFINITY, 1, col_panels);
-    for cuts in 1..=most_cuts {
+    let mut cuts = 1;
+    while cuts <= most_cuts {
         let chunk = col_panels.div_ceil(cuts);
         for strip in (1..=most_strip).rev() {
             let tasks = batches * row_panels.div_ceil(strip) * col_panels.div_ceil(chunk);
@@ -116,6 +117,8 @@ fn task_shape(
                 best = (cost, strip, chunk);
             }
         }
+        // Finer steps among many cuts change little, and this runs once per thread and product.
+        cuts += 1 + cuts / 4;
     }
     (best.1, best.2)
 }
@@ -134,6 +137,9 @@ pub(crate) enum Path {
     /// Packed panels of bytes.
     Int8(Blocks),
 }
+
+/// Most rows of the small side for which plain dot products beat packing the other side.
+const DOT_LIMIT: usize = 16;
 
 /// What decides between direct and packed products.
 pub(crate) fn dot_path(m: usize, n: usize, w_rows_direct: bool, x_rows_direct: bool) -> Option<Path> {

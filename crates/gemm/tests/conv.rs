@@ -142,10 +142,10 @@ fn with_depth() {
 #[test]
 fn rounding_equals_an_f16_buffer() {
     let shape = ConvShape::flat([20, 10], [3, 3], [20, 10], [1, 1], [1, 1], [1, 1]);
-    let c = Case { shape, channels: 8, out_channels: 12, images: 1 };
+    let c = Case { shape, channels: 8, out_channels: 20, images: 1 };
     let k = c.k();
     let image: Vec<f32> = (0..20 * 10 * 8).map(noise).collect();
-    let kernel: Vec<f32> = (0..k * 12).map(|i| noise(i + 99)).collect();
+    let kernel: Vec<f32> = (0..k * 20).map(|i| noise(i + 99)).collect();
     let buffer: Vec<u16> = (0..200 * k)
         .map(|i| {
             let v = c.pixel(i / k, i % k).map_or(0.0, |p| image[p]);
@@ -161,12 +161,12 @@ fn rounding_equals_an_f16_buffer() {
         )
     };
     let product = |w: Side| {
-        let mut y = vec![0f32; 200 * 12];
+        let mut y = vec![0f32; 200 * 20];
         // SAFETY: as above.
         let dst = unsafe { Dst::new(y.as_mut_ptr(), [800, 0, 0]) }.unwrap();
-        let g = Gemm::new(Shape::new(200, 12, k), w, Side::Matrix(x), dst, Precision::Default).unwrap();
+        let g = Gemm::new(Shape::new(200, 20, k), w, Side::Matrix(x), dst, Precision::Default).unwrap();
         run(&g, 2);
         y.iter().map(|v| v.to_bits()).collect::<Vec<_>>()
     };
-    assert_eq!(product(Side::Custom(&implicit)), product(Side::Matrix(explicit)));
+    assert!(product(Side::Custom(&implicit)) == product(Side::Matrix(explicit)));
 }

@@ -5,6 +5,9 @@
 //! or 32; activations become signed bytes with one scale per 32. The offset is taken off through the sum of the
 //! activations of the group, which is where the integer accumulator starts.
 
+// As in `kernel`: register tiles are indexed by constants in nested loops.
+#![allow(clippy::needless_range_loop)]
+
 mod activations;
 mod tile;
 mod unpack;
@@ -20,17 +23,22 @@ use ggml_oxide_types::Type;
 use tile::Int8Tile;
 use unpack::{Format, Row};
 
+/// Tiles by columns less one.
+type Tiles = &'static [unsafe fn(&Int8Tile)];
+/// Decodes part of a row of weights.
+type Unpack = unsafe fn(Type, *const u8, usize, &mut Row);
+/// Rounds part of a row of activations.
+type Quantise = unsafe fn(&[f32], usize, &mut [i8], &mut [f32], &mut [i32]);
+
 /// The integer kernels of one instruction set.
 pub(crate) struct Int8Kernels {
     /// Rows of a row panel, most columns of a tile.
     pub mr: usize,
     pub nr: usize,
-    /// By group of 32 or 16, without and with min, by columns less one.
-    tile: [[&'static [unsafe fn(&Int8Tile)]; 2]; 2],
-    /// Decodes part of a row of weights.
-    unpack: unsafe fn(Type, *const u8, usize, &mut Row),
-    /// Rounds part of a row of activations.
-    quantise: unsafe fn(&[f32], usize, &mut [i8], &mut [f32], &mut [i32]),
+    /// By group of 32 or 16, without and with min.
+    tile: [[Tiles; 2]; 2],
+    unpack: Unpack,
+    quantise: Quantise,
 }
 
 impl Int8Kernels {

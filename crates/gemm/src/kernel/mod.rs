@@ -34,8 +34,8 @@ pub(crate) const KS: usize = 16;
 /// Most columns that a micro-tile of any instruction set has.
 pub(crate) const NR_LIMIT: usize = 12;
 
-/// Most columns that the unpacked dot kernel takes.
-pub(crate) const DOT_LIMIT: usize = 8;
+/// Most columns that one call of the unpacked dot kernel takes.
+pub(crate) const DOT_COLUMNS: usize = 6;
 
 /// Storage of a row that kernels read directly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -122,9 +122,9 @@ pub(crate) unsafe fn write<L: Lanes, const V: usize, const N: usize>(
     }
 }
 
-/// Asks for the cache line of the result before it is needed.
+/// Asks for a cache line before it is needed. Any address will do.
 #[inline(always)]
-fn prefetch(p: *const f32) {
+pub(crate) fn prefetch<T>(p: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch never faults.
     unsafe {
