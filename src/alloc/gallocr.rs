@@ -84,6 +84,15 @@ impl Gallocr {
         Ok(self.memory.space_of.iter().map(|&s| plan.size(s as usize)).collect())
     }
 
+    /// Whether the buffers are laid out for a graph of the shape of `graph`.
+    ///
+    /// # Safety
+    /// As [`Gallocr::reserve`].
+    pub unsafe fn fits(&mut self, graph: &ggml_cgraph) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { source(graph, None, None).is_ok_and(|source| self.matching(source).is_some()) }
+    }
+
     /// Gives every tensor of `graph` that has no storage its address. With one buffer the plan is renewed where the graph is another.
     ///
     /// # Safety

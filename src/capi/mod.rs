@@ -17,6 +17,7 @@ pub mod gguf;
 mod layout;
 mod variadic;
 pub mod graph;
+pub mod sched;
 pub mod graph_impl;
 
 use ggml_oxide_abi::*;

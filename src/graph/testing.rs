@@ -126,7 +126,7 @@ pub(crate) fn evaluate(graph: &ggml_cgraph) {
                 GGML_OP_SQR => &|n| at(0, n) * at(0, n),
                 GGML_OP_SCALE => &|n| at(0, n) * t.op_params[0] as f32,
                 GGML_OP_CONT => &|n| at(0, n),
-                GGML_OP_VIEW | GGML_OP_NONE => continue,
+                GGML_OP_VIEW | GGML_OP_NONE | GGML_OP_MUL_MAT_ID => continue,
                 op => panic!("no {op:?} here"),
             };
             for n in 0..shape::nelements(t) as usize {

@@ -1,1 +1,30 @@
-//! sched
+//! The scheduler: one graph on several backends. Imports: [`crate::error`], [`crate::graph`], [`crate::backend`], [`crate::alloc`].
+//!
+//! Stages, each in its own file, each a pass over the graph that knows nothing of the later ones:
+//! 1. [`numbering`]: the graph as numbers, and what an earlier pass put into it taken out again.
+//! 2. [`assign`]: a backend for every tensor.
+//! 3. [`split`]: runs of nodes of one backend, and copies of what crosses from one backend to another.
+//! 4. here: the plan for each split. Today a split runs as its backend's graph; a planner of extensions goes here, between the
+//!    splits and the allocation, since it decides what is allocated ([`Sched::prepare`]).
+//! 5. [`layout`]: the graph as the allocator sees it, with copies and dependencies; addresses for all.
+//! 6. [`run`]: copies and splits in order.
+//!
+//! With one backend and one copy stages 1 to 3 are one check of each node: nothing is numbered, copied or hashed.
+
+pub mod assign;
+mod copies;
+pub mod layout;
+pub mod numbering;
+pub mod run;
+mod scheduler;
+pub mod split;
+
+#[cfg(test)]
+mod tests;
+
+pub use scheduler::Sched;
+
+/// Backends that a scheduler may have.
+pub const MAX_BACKENDS: usize = 16;
+/// Copies of the inputs when graphs run one behind the other.
+pub const MAX_COPIES: usize = 4;
