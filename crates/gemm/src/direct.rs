@@ -94,7 +94,6 @@ impl Gemm<'_> {
         // Packing tasks of some 8 Ki values, dot tasks of at least 16 KiB of weights.
         let group = (8 * 1024 / k).max(1);
         let least = (16 * 1024 / (k / w.ty.block_size() * w.ty.block_bytes())).max(1);
-        let mut buf = Vec::new();
         let (mut next, mut start) = (team.next(), 0);
         for b0 in (0..batches).step_by(at_once) {
             let bs = at_once.min(batches - b0);
@@ -110,9 +109,10 @@ impl Gemm<'_> {
                         // SAFETY: the creator of the matrix vouched for the row.
                         unsafe { core::slice::from_raw_parts(x.at(r % n, 0, i2, i3).cast::<f32>(), k) }
                     } else {
-                        buf.resize(k, 0f32);
-                        x.read_row(r % n, 0, i2, i3, &mut buf);
-                        &buf[..]
+                        // SAFETY: this thread's region holds a row if rows are not plain.
+                        let buf = unsafe { core::slice::from_raw_parts_mut(own, k) };
+                        x.read_row(r % n, 0, i2, i3, buf);
+                        &*buf
                     };
                     // SAFETY: the region holds bs * n rows of `pitch` bytes; this task alone writes row r.
                     let q = unsafe { core::slice::from_raw_parts_mut(shared.add(r * pitch), row_bytes) };

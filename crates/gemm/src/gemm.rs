@@ -80,7 +80,7 @@ impl<'a> Gemm<'a> {
         }
         let int8 = self.int8();
         // Up to here a dot product per element beats unpacking the weights into panels.
-        let few = if int8.is_some() { 8 } else { 16 };
+        let few = if int8.is_some() { 12 } else { 16 };
         if let Some(ty) = self.w.ty().filter(|_| n <= few && self.may_round()) {
             if quantised_dot(ty).is_some() {
                 let (at_once, _) = quantised_dot_region(ty, n, k, batches);
@@ -118,11 +118,16 @@ impl<'a> Gemm<'a> {
         let k = self.shape.k;
         match path {
             Path::Empty => (0, 0),
-            Path::Dot { few, .. } => (0, few * up(k * 4)),
+            Path::Dot { swapped, few } => {
+                let small = if *swapped { &self.w } else { &self.x };
+                let rows = if small.is_plain_f32() { 0 } else { *few };
+                (0, rows * up(k * 4))
+            }
             Path::QuantisedDot { .. } => {
                 let Shape { n, .. } = self.shape;
                 let ty = self.w.ty().unwrap_or(Type::F32);
-                (up(quantised_dot_region(ty, n, k, self.batches()).1), 0)
+                let own = if self.x.is_plain_f32() { 0 } else { up(k * 4) };
+                (up(quantised_dot_region(ty, n, k, self.batches()).1), own)
             }
             Path::Packed(b) => (up(b.shared_cells(k) * 4), up(b.own_cells(k) * 4)),
             Path::Int8(b) => {
@@ -157,7 +162,9 @@ impl<'a> Gemm<'a> {
         match path {
             Path::Empty => self.clear(team),
             Path::Dot { swapped, few } => self.run_dot(team, swapped, few, own_at.cast()),
-            Path::QuantisedDot { at_once } => self.run_quantised_dot(team, at_once, shared_at),
+            Path::QuantisedDot { at_once } => {
+                self.run_quantised_dot(team, at_once, shared_at, own_at.cast());
+            }
             Path::Packed(b) => {
                 let kernels = Kernels::of(self.isa);
                 let engine = FloatEngine::new(&self.w, &self.x, kernels, b.nr);

@@ -151,3 +151,43 @@ pub(crate) fn dot_path(m: usize, n: usize, w_rows_direct: bool, x_rows_direct: b
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_hold_and_parts_cover() {
+        let sizes = [1, 5, 16, 33, 100, 1280, 4097, 70_000];
+        for (mr, nr) in [(32, 12), (16, 3), (8, 4)] {
+            for m in sizes {
+                for n in sizes {
+                    for (k, batches, nth) in [(1, 1, 1), (64, 80, 2), (700, 3, 5), (9000, 1, 32)] {
+                        let widths = Widths { mr, nr, pack_cost: 8.0 };
+                        let b = Blocks::new(m, n, k, batches, nth, widths);
+                        assert!(b.nr <= nr && b.col_panels * b.nr >= n && b.row_panels * b.mr >= m);
+                        assert!((b.col_panels - 1) * b.nr < n && (b.row_panels - 1) * b.mr < m);
+                        assert!(b.shared_cells(k) <= SHARED_CELLS, "{m} {n} {k}: {b:?}");
+                        assert!(b.own_cells(k) <= STRIP_ROWS * KC);
+                        assert!(b.strip * b.mr * KC.min(k) <= b.own_cells(k));
+                        assert!(b.chunk >= 1 && b.chunk <= b.cols_at_once);
+                        assert!(b.batches_at_once <= batches && b.ks_at_once <= k.div_ceil(KC));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_large_product_keeps_every_thread_busy() {
+        let widths = Widths { mr: 32, nr: 12, pack_cost: 8.0 };
+        for nth in [2, 3, 8, 32] {
+            let b = Blocks::new(1280, 1024, 1280, 1, nth, widths);
+            let tasks = b.row_panels.div_ceil(b.strip) * b.cols_at_once.div_ceil(b.chunk);
+            let rounds = tasks.div_ceil(nth);
+            let used = b.row_panels * b.cols_at_once;
+            let share = used as f64 / (rounds * nth * b.strip * b.chunk) as f64;
+            assert!(share > 0.85, "{nth} threads: {share} of {b:?}");
+        }
+    }
+}

@@ -57,6 +57,11 @@ impl Side<'_> {
         matches!(self, Side::Matrix(m) if float(m.ty).is_some() && m.dense_rows() && !m.via_f16)
     }
 
+    /// A matrix whose rows are slices of f32.
+    pub(crate) fn is_plain_f32(&self) -> bool {
+        matches!(self, Side::Matrix(m) if m.is_plain_f32())
+    }
+
     pub(crate) fn ty(&self) -> Option<Type> {
         match self {
             Side::Matrix(m) => Some(m.ty),
