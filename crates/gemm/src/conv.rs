@@ -1,5 +1,6 @@
 //! Convolution as a product without an im2col buffer: an operand that reads the image where it lies.
 
+#[cfg(target_arch = "x86_64")]
 use crate::isa::Isa;
 use crate::kernel::tile::prefetch;
 use crate::operand::{read_float, round_to_f16, Operand, Panel};

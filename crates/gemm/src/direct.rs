@@ -80,7 +80,7 @@ impl Gemm<'_> {
 
     /// Quantised rows against a few rows that are rounded to the format of the dot product first. `at_once` batches
     /// share the workspace at a time.
-    pub(crate) fn run_quantised_dot<T: Team + ?Sized>(&self, team: &T, at_once: usize, shared: *mut u8) {
+    pub(crate) fn run_quantised_dot<T: Team + ?Sized>(&self, team: &T, at_once: usize, shared: *mut u8, own: *mut f32) {
         let Shape { m, n, k, ratio, .. } = self.shape;
         let (Side::Matrix(w), Side::Matrix(x)) = (&self.w, &self.x) else {
             unreachable!("this path is chosen for matrices only");

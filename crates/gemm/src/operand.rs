@@ -5,6 +5,7 @@ use crate::isa::Isa;
 use crate::kernel::transpose::TransposeArgs;
 use crate::kernel::{Float, Kernels};
 use ggml_oxide_types::{kernels, Type};
+use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
 /// How kernels read elements of `ty` directly; None for formats that are decoded first.
@@ -152,8 +153,12 @@ pub(crate) unsafe fn read_float(ty: Type, p: *const u8) -> f32 {
 }
 
 pub(crate) fn round_to_f16(v: &mut [f32]) {
-    for x in v {
-        *x = f16::from_f32(*x).to_f32();
+    // By slices: the machine's conversion is looked up once for each.
+    let mut narrow = [f16::ZERO; 256];
+    for part in v.chunks_mut(narrow.len()) {
+        let narrow = &mut narrow[..part.len()];
+        narrow.convert_from_f32_slice(part);
+        narrow.convert_to_f32_slice(part);
     }
 }
 
