@@ -74,6 +74,12 @@ struct ggml_backend_dev_props {
 /* Handle of a registry entry. */
 typedef struct ggml_backend_reg *ggml_backend_reg_t;
 
+/* Handle of a scheduler. */
+typedef struct ggml_backend_sched *ggml_backend_sched_t;
+
+/* Called by the scheduler: with `ask` to learn whether the caller wants to see `t`; without, to show it. False stops. */
+typedef bool (*ggml_backend_sched_eval_callback)(struct ggml_tensor *t, bool ask, void *user_data);
+
 /* Handle of a graph that a backend prepared. */
 typedef void *ggml_backend_graph_plan_t;
 
@@ -101,12 +107,6 @@ typedef void (*ggml_backend_set_abort_callback_t)(ggml_backend_t backend,
 
 /* Features, ended by an entry whose name is NULL. */
 typedef struct ggml_backend_feature *(*ggml_backend_get_features_t)(ggml_backend_reg_t reg);
-
-/* Handle of a scheduler. */
-typedef struct ggml_backend_sched *ggml_backend_sched_t;
-
-/* Called by the scheduler: with `ask` to learn whether the caller wants to see `t`; without, to show it. False stops. */
-typedef bool (*ggml_backend_sched_eval_callback)(struct ggml_tensor *t, bool ask, void *user_data);
 
 #ifdef __cplusplus
 extern "C" {
@@ -413,6 +413,72 @@ void ggml_backend_load_all(void);
 
 /* As `ggml_backend_load_all`, from one folder. */
 void ggml_backend_load_all_from_path(const char *dir_path);
+
+/*
+ A scheduler over `n_backends` backends, the first of highest priority, the last that of the host. `bufts`: the memory that each
+ works in, NULL for their own. `parallel`: graphs may run one behind the other, with copies of their inputs. `op_offload`: backends
+ may take operators whose weights lie with the host. `graph_size` is a hint. Freed by `ggml_backend_sched_free`.
+ */
+ggml_backend_sched_t ggml_backend_sched_new(ggml_backend_t *backends,
+                                            ggml_backend_buffer_type_t *bufts,
+                                            int n_backends,
+                                            size_t graph_size,
+                                            bool parallel,
+                                            bool op_offload);
+
+/* Frees a scheduler and its buffers; the backends stay. NULL is ignored. */
+void ggml_backend_sched_free(ggml_backend_sched_t sched);
+
+/* Writes to `sizes`, for each backend, the bytes of the buffer that `ggml_backend_sched_reserve` would allocate; zeros on failure. */
+void ggml_backend_sched_reserve_size(ggml_backend_sched_t sched, struct ggml_cgraph *measure_graph, size_t *sizes);
+
+/* Allocates buffers for `measure_graph`, whose tensors get no places. False: the memory cannot be had. */
+bool ggml_backend_sched_reserve(ggml_backend_sched_t sched, struct ggml_cgraph *measure_graph);
+
+/* Backends of the scheduler. */
+int ggml_backend_sched_get_n_backends(ggml_backend_sched_t sched);
+
+/* Backend number `i`, or NULL for a number out of range. */
+ggml_backend_t ggml_backend_sched_get_backend(ggml_backend_sched_t sched, int i);
+
+/* Splits of the last graph. */
+int ggml_backend_sched_get_n_splits(ggml_backend_sched_t sched);
+
+/* Copies of the inputs: 1, or more for a parallel scheduler. */
+int ggml_backend_sched_get_n_copies(ggml_backend_sched_t sched);
+
+/* The memory that `backend` works in. */
+ggml_backend_buffer_type_t ggml_backend_sched_get_buffer_type(ggml_backend_sched_t sched, ggml_backend_t backend);
+
+/* Bytes of the buffer for graphs on `backend`; 0 when it shares that of an earlier one. */
+size_t ggml_backend_sched_get_buffer_size(ggml_backend_sched_t sched, ggml_backend_t backend);
+
+/* Lets `node` be computed by `backend`, until the next reset. */
+void ggml_backend_sched_set_tensor_backend(ggml_backend_sched_t sched, struct ggml_tensor *node, ggml_backend_t backend);
+
+/* The backend of `node` in the graph at hand, or NULL. */
+ggml_backend_t ggml_backend_sched_get_tensor_backend(ggml_backend_sched_t sched, struct ggml_tensor *node);
+
+/* Splits a graph without allocating it. Nodes read copies afterwards where they cannot reach their sources. */
+void ggml_backend_sched_split_graph(ggml_backend_sched_t sched, struct ggml_cgraph *graph);
+
+/* Splits a graph and gives its tensors their places. Reset the scheduler between graphs. */
+bool ggml_backend_sched_alloc_graph(ggml_backend_sched_t sched, struct ggml_cgraph *graph);
+
+/* Computes a graph, which is split and allocated first unless it was, and waits for it. */
+enum ggml_status ggml_backend_sched_graph_compute(ggml_backend_sched_t sched, struct ggml_cgraph *graph);
+
+/* As `ggml_backend_sched_graph_compute`, without waiting: results are there after `ggml_backend_sched_synchronize`. */
+enum ggml_status ggml_backend_sched_graph_compute_async(ggml_backend_sched_t sched, struct ggml_cgraph *graph);
+
+/* Waits for all backends. */
+void ggml_backend_sched_synchronize(ggml_backend_sched_t sched);
+
+/* Forgets the graph at hand and the backends chosen for tensors. Tensors of that graph have no data any more. */
+void ggml_backend_sched_reset(ggml_backend_sched_t sched);
+
+/* Sets who is asked about each node before it is computed, and shown those it wants to see; NULL: nobody. */
+void ggml_backend_sched_set_eval_callback(ggml_backend_sched_t sched, ggml_backend_sched_eval_callback callback, void *user_data);
 
 #ifdef __cplusplus
 }  // extern "C"

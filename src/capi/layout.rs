@@ -10,5 +10,5 @@ use ggml_oxide_abi::*;
 #[export_name = concat!("ggml_init_for_GGML_MAX_NAME_", env!("GGML_MAX_NAME"))]
 pub unsafe extern "C" fn init(params: ggml_init_params) -> *mut ggml_context {
     // SAFETY: the caller's promise.
-    unsafe { super::ggml::ggml_init(params) }
+    unsafe { super::ggml::context::ggml_init(params) }
 }

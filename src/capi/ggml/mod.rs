@@ -4,7 +4,7 @@
 //! ([`crate::tensor::poison`]) and records the failure.
 
 mod arithmetic;
-mod context;
+pub(crate) mod context;
 mod conv;
 mod copy;
 mod custom;
