@@ -1,0 +1,176 @@
+//! Speed of operators: GB/s of memory read and written, GFLOPS of attention. Arguments: threads, part of a name.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+use common::*;
+use ggml_oxide_abi::*;
+use ggml_oxide_cpu::{Executor, GraphRef, Pool};
+use ggml_oxide_shape as shape;
+use std::time::Instant;
+
+struct Bench {
+    threads: usize,
+    only: String,
+    pool: Pool,
+}
+
+impl Bench {
+    fn run(&self, name: &str, work: Option<f64>, build: impl FnOnce(&mut World) -> T) {
+        if !name.contains(&self.only) {
+            return;
+        }
+        let mut w = World::new();
+        let y = build(&mut w);
+        let nodes = [y];
+        let graph = GraphRef { nodes: &nodes, uses: None };
+        let mut e = Executor::new();
+        let mut best = f64::MAX;
+        let start = Instant::now();
+        while start.elapsed().as_secs_f64() < 0.4 {
+            let (t0, c0) = (Instant::now(), on_cpu());
+            e.compute(&graph, &self.pool, self.threads, None, None).unwrap();
+            let wall = t0.elapsed().as_secs_f64();
+            // One thread: time on the processor, so that a busy machine does not count.
+            best = best.min(if self.threads == 1 { (on_cpu() - c0).min(wall) } else { wall });
+        }
+        match work {
+            Some(flops) => println!("{name:34} {:9.1} us {:8.1} GFLOPS", best * 1e6, flops / best / 1e9),
+            None => {
+                let srcs = t(y).src.iter().filter(|s| !s.is_null());
+                let read: usize = srcs.map(|&s| shape::nelements(t(s)) as usize * shape::type_size(t(s).r#type)).sum();
+                let bytes = read + shape::nbytes(t(y));
+                println!("{name:34} {:9.1} us {:8.1} GB/s", best * 1e6, bytes as f64 / best / 1e9);
+            }
+        }
+    }
+}
+
+/// Seconds that this thread has run.
+fn on_cpu() -> f64 {
+    extern "C" {
+        fn clock_gettime(clock: i32, time: *mut [i64; 2]) -> i32;
+    }
+    let mut time = [0i64; 2];
+    // SAFETY: the second argument has room for a timespec of two 64-bit numbers; clock 3 is the thread's own.
+    unsafe { clock_gettime(3, &mut time) };
+    time[0] as f64 + time[1] as f64 * 1e-9
+}
+
+const F: ggml_type = GGML_TYPE_F32;
+const H: ggml_type = GGML_TYPE_F16;
+
+fn bits(x: f32) -> i32 {
+    x.to_bits() as i32
+}
+
+fn flash(w: &mut World, d: i64, n: i64, kv: i64, heads: i64) -> T {
+    let mut rng = Rng(3);
+    let order = [0, 1, 2, 3];
+    let q = w.random(F, [d, n, heads, 1], order, 0, &mut rng);
+    let k = w.random(H, [d, kv, heads, 1], order, 0, &mut rng);
+    let v = w.random(H, [d, kv, heads, 1], order, 0, &mut rng);
+    w.node(GGML_OP_FLASH_ATTN_EXT, F, [d, heads, n, 1], &[q, k, v], &[bits(1.0 / (d as f32).sqrt()), 0, 0])
+}
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    let threads = args.next().map_or(2, |a| a.parse().unwrap());
+    let b = Bench { threads, only: args.next().unwrap_or_default(), pool: Pool::new(threads).unwrap() };
+    let order = [0, 1, 2, 3];
+    let img = [256, 256, 64, 1];
+    let new = |w: &mut World, ty, ne, order, seed| w.random(ty, ne, order, 0, &mut Rng(seed));
+    b.run("add bias [256,256,64]+[1,1,64]", None, |w| {
+        let (x, y) = (new(w, F, img, order, 1), new(w, F, [1, 1, 64, 1], order, 2));
+        w.node(GGML_OP_ADD, F, img, &[x, y], &[])
+    });
+    b.run("add [256,256,64]", None, |w| {
+        let (x, y) = (new(w, F, img, order, 1), new(w, F, img, order, 2));
+        w.node(GGML_OP_ADD, F, img, &[x, y], &[])
+    });
+    b.run("mul [2,64,608,8]*[2,64,608,1]", None, |w| {
+        let (x, y) = (new(w, F, [2, 64, 608, 8], order, 1), new(w, F, [2, 64, 608, 1], order, 2));
+        w.node(GGML_OP_MUL, F, [2, 64, 608, 8], &[x, y], &[])
+    });
+    b.run("mul [1280,1024]*[1280]", None, |w| {
+        let (x, y) = (new(w, F, [1280, 1024, 1, 1], order, 1), new(w, F, [1280, 1, 1, 1], order, 2));
+        w.node(GGML_OP_MUL, F, [1280, 1024, 1, 1], &[x, y], &[])
+    });
+    for (name, op) in
+        [("silu", GGML_UNARY_OP_SILU), ("gelu", GGML_UNARY_OP_GELU), ("gelu_erf", GGML_UNARY_OP_GELU_ERF), ("tanh", GGML_UNARY_OP_TANH)]
+    {
+        b.run(&format!("{name} [1280,1024]"), None, |w| {
+            let x = new(w, F, [1280, 1024, 1, 1], order, 1);
+            w.node(GGML_OP_UNARY, F, [1280, 1024, 1, 1], &[x], &[op.0])
+        });
+    }
+    b.run("scale [1024,1024,8]", None, |w| {
+        let x = new(w, F, [1024, 1024, 8, 1], order, 1);
+        w.node(GGML_OP_SCALE, F, [1024, 1024, 8, 1], &[x], &[bits(0.3), 0])
+    });
+    for (name, op) in [("rms_norm", GGML_OP_RMS_NORM), ("norm", GGML_OP_NORM)] {
+        b.run(&format!("{name} [1280,1024]"), None, |w| {
+            let x = new(w, F, [1280, 1024, 1, 1], order, 1);
+            w.node(op, F, [1280, 1024, 1, 1], &[x], &[bits(1e-6)])
+        });
+    }
+    b.run("group_norm [256,256,64]", None, |w| {
+        let x = new(w, F, img, order, 1);
+        w.node(GGML_OP_GROUP_NORM, F, img, &[x], &[32, bits(1e-6)])
+    });
+    b.run("soft_max [1024,1024,8]", None, |w| {
+        let x = new(w, F, [1024, 1024, 8, 1], order, 1);
+        w.node(GGML_OP_SOFT_MAX, F, [1024, 1024, 8, 1], &[x], &[bits(1.0), 0])
+    });
+    b.run("soft_max [77,1024,8]", None, |w| {
+        let x = new(w, F, [77, 1024, 8, 1], order, 1);
+        w.node(GGML_OP_SOFT_MAX, F, [77, 1024, 8, 1], &[x], &[bits(1.0), 0])
+    });
+    for ty in [F, H] {
+        for (name, ne, o) in [
+            ("cont (1,0,2,3) [1024,1024,8]", [1024, 1024, 8, 1], [1, 0, 2, 3]),
+            ("cont (1,0,2,3) [65536,64]", [65536, 64, 1, 1], [1, 0, 2, 3]),
+            ("cont (1,0,2,3) [1000,1000,4]", [1000, 1000, 4, 1], [1, 0, 2, 3]),
+            ("cont (0,2,1,3) [64,1024,16]", [64, 1024, 16, 1], [0, 2, 1, 3]),
+        ] {
+            b.run(&format!("{name} {}", if ty == F { "f32" } else { "f16" }), None, |w| {
+                let x = new(w, ty, ne, o, 1);
+                w.node(GGML_OP_CONT, ty, ne, &[x], &[])
+            });
+        }
+    }
+    b.run("cast f32->f16 [1280,1024]", None, |w| {
+        let x = new(w, F, [1280, 1024, 1, 1], order, 1);
+        w.node(GGML_OP_CPY, H, [1280, 1024, 1, 1], &[x], &[])
+    });
+    b.run("repeat [1,1,64]->[256,256,64]", None, |w| {
+        let x = new(w, F, [1, 1, 64, 1], order, 1);
+        w.node(GGML_OP_REPEAT, F, img, &[x], &[])
+    });
+    b.run("concat dim2 [256,256,32]x2", None, |w| {
+        let (x, y) = (new(w, F, [256, 256, 32, 1], order, 1), new(w, F, [256, 256, 32, 1], order, 2));
+        w.node(GGML_OP_CONCAT, F, img, &[x, y], &[2])
+    });
+    b.run("upscale nearest x2 [128,128,64]", None, |w| {
+        let x = new(w, F, [128, 128, 64, 1], order, 1);
+        w.node(GGML_OP_UPSCALE, F, img, &[x], &[0])
+    });
+    b.run("pad [128,128,64]", None, |w| {
+        let x = new(w, F, [128, 128, 64, 1], order, 1);
+        w.node(GGML_OP_PAD, F, [129, 129, 64, 1], &[x], &[0, 1, 0, 1, 0, 0, 0, 0, 0])
+    });
+    b.run("rope [128,24,1024] normal", None, |w| {
+        let x = new(w, F, [128, 24, 1024, 1], order, 1);
+        let p = w.tensor(GGML_TYPE_I32, [1024, 1, 1, 1]);
+        let mut params = vec![0, 128, 0, 0, 4096];
+        params.extend([10000.0, 1.0, 0.0, 1.0, 32.0, 1.0].map(bits));
+        for i in 0..1024 {
+            set(p, [i, 0, 0, 0], i as f32);
+        }
+        w.node(GGML_OP_ROPE, F, [128, 24, 1024, 1], &[x, p], &params)
+    });
+    for (d, n, kv, h) in [(8, 1024, 1024, 8), (40, 1024, 1024, 8), (40, 1024, 77, 8), (64, 1024, 1024, 8), (128, 608, 608, 8), (128, 1, 4096, 32)] {
+        let flops = 4.0 * (d * n * kv * h) as f64;
+        b.run(&format!("flash_attn hs{d} {n}x{kv} nh{h}"), Some(flops), |w| flash(w, d, n, kv, h));
+    }
+}
