@@ -39,10 +39,13 @@ public:
         ticker.join();
         if (tty) std::fprintf(stderr, "\r%*s\r", 50, "");
     }
-    void tiles(int step, int steps) {
+    // The client counts tensors as it loads them, then tiles; only the tiles are worth showing.
+    void step(int step, int steps) {
+        if (!loaded) return;
         done = step;
         all  = steps;
     }
+    void model_loaded() { loaded = true; }
 
 private:
     void run() {
@@ -59,18 +62,27 @@ private:
     const bool tty                                    = isatty(STDERR_FILENO) != 0;
     const std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
     std::atomic<int> done{0}, all{0};
+    std::atomic<bool> loaded{false};
     std::mutex lock;
     std::condition_variable wake;
     bool stop = false;
     std::thread ticker;
 };
 
-void on_progress(int step, int steps, float, void* progress) { static_cast<Progress*>(progress)->tiles(step, steps); }
+void on_progress(int step, int steps, float, void* progress) { static_cast<Progress*>(progress)->step(step, steps); }
 
-void on_log(sd_log_level_t level, const char* text, void* seen_error) {
+struct Watch {
+    Progress* progress = nullptr;
+    bool seen_error    = false;
+};
+
+void on_log(sd_log_level_t level, const char* text, void* data) {
+    Watch* watch = static_cast<Watch*>(data);
+    if (watch->progress != nullptr && std::strstr(text, "loading tensors completed") != nullptr)
+        watch->progress->model_loaded();
     if (level < SD_LOG_WARN) return;
     std::fprintf(stderr, "%s%s", level == SD_LOG_ERROR ? "error: " : "warning: ", text);
-    if (level == SD_LOG_ERROR) *static_cast<bool*>(seen_error) = true;
+    if (level == SD_LOG_ERROR) watch->seen_error = true;
 }
 
 int fail(const std::string& what) {
@@ -87,8 +99,8 @@ int main(int argc, char** argv) {
     }
     const int threads = argc > 4 ? std::atoi(argv[4]) : sd_get_num_physical_cores();
     if (threads < 1) return fail("the number of threads must be at least 1");
-    bool seen_error = false;
-    sd_set_log_callback(on_log, &seen_error);
+    Watch watch;
+    sd_set_log_callback(on_log, &watch);
 
     int width = 0, height = 0, channels = 0;
     std::unique_ptr<stbi_uc, void (*)(void*)> pixels(stbi_load(argv[2], &width, &height, &channels, 3), stbi_image_free);
@@ -102,13 +114,15 @@ int main(int argc, char** argv) {
     sd_image_t out{};
     {
         Progress progress;
+        watch.progress = &progress;
         sd_set_progress_callback(on_progress, &progress);
         out = upscale(context.get(), {uint32_t(width), uint32_t(height), 3, pixels.get()},
                       uint32_t(get_upscale_factor(context.get())));
         sd_set_progress_callback(nullptr, nullptr);
+        watch.progress = nullptr;
     }
     std::unique_ptr<uint8_t, void (*)(void*)> result(out.data, std::free);
-    if (!result || seen_error) return fail("upscaling failed");
+    if (!result || watch.seen_error) return fail("upscaling failed");
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (stbi_write_png(argv[3], int(out.width), int(out.height), int(out.channel), out.data, 0) == 0)
         return fail(std::string(argv[3]) + ": cannot be written");
