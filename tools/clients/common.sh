@@ -1,8 +1,10 @@
-# Sourced by the scripts that build clients. Gives: root, cache, say, fail, need.
+# Sourced by the scripts that build clients. Gives: root, cache (shared by all checkouts), work (this checkout's folder in it),
+# say, fail, need.
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 cache=${GGML_OXIDE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ggml-oxide}
 export CCACHE_DIR=${CCACHE_DIR:-$cache/ccache}
-mkdir -p "$cache"
+work=$cache/checkouts/$(basename "$root")-$(printf %s "$root" | cksum | cut -d ' ' -f 1)
+mkdir -p "$work"
 [ -d "$HOME/.cargo/bin" ] && PATH=$PATH:$HOME/.cargo/bin
 
 say() { printf '== %s\n' "$*" >&2; }

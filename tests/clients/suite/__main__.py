@@ -13,6 +13,7 @@ def arguments():
     p = argparse.ArgumentParser(prog='tests/clients/run sd')
     p.add_argument('case', nargs='*')
     p.add_argument('--cache')
+    p.add_argument('--runs', help='folder for pictures and logs')
     p.add_argument('--ours')
     p.add_argument('--own')
     p.add_argument('--quick', action='store_true')
@@ -47,7 +48,7 @@ def main():
             print(f'{case.name:<12} {case.about}')
         return 0
     chosen = args.case or (cases.QUICK if args.quick else [c.name for c in cases.CASES])
-    folder = os.path.join(args.cache, 'runs')
+    folder = args.runs
     os.makedirs(folder, exist_ok=True)
     files = models.Models(args.cache, args.own)
     trial = ['upscale', '--model', files.path('esrgan'), '--in', files.path('picture'), '--threads', '2']
