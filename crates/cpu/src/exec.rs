@@ -226,7 +226,9 @@ impl Executor {
         let base = match work {
             Some(work) if work.len() >= bytes => work.as_mut_ptr(),
             _ => {
-                self.scratch.reserve(bytes).map_err(|()| Stop::NoMemory(bytes))?;
+                if !self.scratch.reserve(bytes) {
+                    return Err(Stop::NoMemory(bytes));
+                }
                 self.scratch.as_ptr()
             }
         };

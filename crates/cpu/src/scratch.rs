@@ -22,17 +22,19 @@ impl Default for Scratch {
 }
 
 impl Scratch {
-    /// Makes room for `len` bytes; what was there is lost. `Err`: the memory is not to be had.
-    pub fn reserve(&mut self, len: usize) -> Result<(), ()> {
+    /// Makes room for `len` bytes; what was there is lost. False: the memory is not to be had.
+    #[must_use]
+    pub fn reserve(&mut self, len: usize) -> bool {
         if len <= self.len {
-            return Ok(());
+            return true;
         }
-        let layout = Layout::from_size_align(len, ALIGN).map_err(|_| ())?;
+        let Ok(layout) = Layout::from_size_align(len, ALIGN) else { return false };
         *self = Scratch::default();
         // SAFETY: the size is not zero, since it is above `self.len`.
-        self.ptr = NonNull::new(unsafe { alloc(layout) }).ok_or(())?;
+        let Some(ptr) = NonNull::new(unsafe { alloc(layout) }) else { return false };
+        self.ptr = ptr;
         self.len = len;
-        Ok(())
+        true
     }
 
     /// The first byte.

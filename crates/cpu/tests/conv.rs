@@ -440,6 +440,112 @@ fn fused_chains_give_the_bits_of_the_nodes() {
 }
 
 #[test]
+fn chains_that_end_at_the_product_are_fused_too() {
+    // signals (1d) and volumes (3d); the product's rows are read as they are
+    let mut rng = Rng(31);
+    for three_d in [false, true] {
+        for n in [1, 2] {
+            let mut world = World::new();
+            let (ic, oc) = (3, 5);
+            let (patches, k, m) = if three_d {
+                let a = world.bare(GGML_TYPE_F16, [3, 2, 2, ic * oc]);
+                let b = world.random(GGML_TYPE_F32, [9, 8, 6, ic * n], PLAIN, 1, &mut rng);
+                let p = [1, 1, 2, 1, 0, 1, 1, 2, 1, ic as i32];
+                let k = 12 * ic;
+                (world.node(GGML_OP_IM2COL_3D, GGML_TYPE_F16, [k, 9, 6, 4 * n], &[a, b], &p), k, 9 * 6 * 4 * n)
+            } else {
+                let a = world.bare(GGML_TYPE_F16, [4, ic, oc, 1]);
+                let b = world.random(GGML_TYPE_F32, [50, ic, n, 1], [1, 0, 2, 3], 1, &mut rng);
+                (
+                    world.node(GGML_OP_IM2COL, GGML_TYPE_F16, [4 * ic, 25, n, 1], &[a, b], &[2, 0, 1, 0, 1, 0, 0]),
+                    4 * ic,
+                    25 * n,
+                )
+            };
+            let rows = world.reshape(patches, [k, m, 1, 1]);
+            let kernels = world.random(GGML_TYPE_F16, [k, oc, 1, 1], PLAIN, 0, &mut rng);
+            let mm = world.node(GGML_OP_MUL_MAT, GGML_TYPE_F32, [m, oc, 1, 1], &[rows, kernels], &[]);
+            world.compute_with(1, false).unwrap();
+            let want = bytes(mm);
+            for nth in [1, 2, 5] {
+                world.spoil(patches);
+                world.spoil(mm);
+                let (done, chains) = world.compute_counting(nth, true);
+                done.unwrap();
+                assert_eq!(chains, 1);
+                assert!(bytes(mm) == want, "3d: {three_d}, {n} images, {nth} threads");
+            }
+        }
+    }
+}
+
+#[test]
+fn odd_parameters_are_refused_or_right() {
+    let mut rng = Rng(32);
+    let mut world = World::new();
+    let a = world.random(GGML_TYPE_F32, [3, 3, 2, 4], PLAIN, 0, &mut rng);
+    let b = world.random(GGML_TYPE_F32, [8, 8, 2, 1], PLAIN, 0, &mut rng);
+    let y = world.node(GGML_OP_CONV_2D, GGML_TYPE_F32, [6, 6, 4, 1], &[a, b], &[1, 1, 0, 0, 1, 1]);
+    assert!(supports_op(t(y)));
+    for (i, bad) in [(0, 0), (1, -1), (2, -1), (4, 0), (5, i32::MIN)] {
+        let good = std::mem::replace(&mut t(y).op_params[i], bad);
+        assert!(!supports_op(t(y)), "parameter {i} = {bad}");
+        t(y).op_params[i] = good;
+    }
+    // The result's size is the caller's: whatever lies outside counts as zero.
+    for extreme in [i32::MAX, 1000] {
+        t(y).op_params[2] = extreme;
+        assert!(supports_op(t(y)));
+        world.compute(2).unwrap();
+        assert!(bytes(y).iter().all(|&v| v == 0));
+    }
+    t(y).op_params[2] = 0;
+    t(y).ne[2] = 5;
+    assert!(!supports_op(t(y)));
+    t(y).ne[2] = 4;
+    t(y).src[0] = std::ptr::null_mut();
+    assert_eq!(refusal(t(y)), Some("a source is missing"));
+    // A negative padding of an im2col crops.
+    let mut world = World::new();
+    let a = world.bare(GGML_TYPE_F32, [2, 2, 1, 1]);
+    let b = world.random(GGML_TYPE_F32, [6, 6, 1, 1], PLAIN, 0, &mut rng);
+    let y = world.node(GGML_OP_IM2COL, GGML_TYPE_F32, [4, 3, 3, 1], &[a, b], &[1, 1, -1, -2, 1, 1, 1]);
+    world.compute(2).unwrap();
+    close(
+        y,
+        0.0,
+        |[k, x, yy, _]| {
+            let (ix, iy) = (x + k % 2 + 1, yy + k / 2 + 2);
+            (if ix < 6 && iy < 6 { get(b, [ix, iy, 0, 0]) } else { 0.0 }, 0.0)
+        },
+        "cropping im2col",
+    );
+}
+
+#[test]
+fn special_values_pass_through_a_fused_chain() {
+    let c = CONVS[0];
+    let run = |fuse: bool| {
+        let ch = chain(&c, 3, 4, 1, GGML_TYPE_F16, GGML_TYPE_F16, PLAIN, Memory::Apart, 16);
+        for (i, v) in [f32::INFINITY, -1e30, 65520.0, 1e-8, -0.0, 6e-8].into_iter().enumerate() {
+            set(ch.image, [3 * i as i64, i as i64, i as i64 % 3, 0], v);
+        }
+        ch.world.compute_with(2, fuse).unwrap();
+        bytes(ch.out)
+    };
+    // NaNs differ in their bits only by who made them.
+    let nan_free = |v: Vec<u8>| {
+        v.as_chunks::<4>()
+            .0
+            .iter()
+            .map(|b| f32::from_ne_bytes(*b))
+            .map(|f| if f.is_nan() { 0 } else { f.to_bits() })
+            .collect::<Vec<_>>()
+    };
+    assert!(nan_free(run(true)) == nan_free(run(false)));
+}
+
+#[test]
 fn a_chain_is_fused_only_when_nobody_else_reads_it() {
     let c = CONVS[0];
     let im2col_was_written = |change: &dyn Fn(&mut Chain)| {

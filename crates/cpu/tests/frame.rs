@@ -207,7 +207,11 @@ fn world_compute_unchecked(world: &World) -> Result<(), Stop> {
 #[test]
 fn callers_scratch_memory_is_used_when_it_is_large_enough() {
     let mut world = World::new();
-    let y = ladder(&mut world, 6);
+    let mut rng = Rng(22);
+    // large enough to be packed, which needs memory
+    let w = world.random(GGML_TYPE_F32, [70, 90, 1, 1], PLAIN, 0, &mut rng);
+    let x = world.random(GGML_TYPE_F32, [70, 80, 1, 1], PLAIN, 0, &mut rng);
+    let y = world.node(GGML_OP_MUL_MAT, GGML_TYPE_F32, [90, 80, 1, 1], &[w, x], &[]);
     world.compute(2).unwrap();
     let want = bytes(y);
     let graph = GraphRef { nodes: &world.nodes, uses: None };

@@ -40,7 +40,13 @@ fn supports(op: &ggml_tensor) -> Result<(), &'static str> {
     if !shape::is_contiguous(op) {
         return Err("the result must be contiguous");
     }
-    geometry(op)?;
+    let g = geometry(op)?;
+    if g.pad.iter().any(|&p| p < 0) {
+        return Err("padding must not be negative");
+    }
+    if g.k() == 0 {
+        return Err("the kernel has no elements");
+    }
     with_gemm(&Node { dst: op }, |_| ()).map_err(rule)
 }
 
@@ -55,7 +61,7 @@ fn with_gemm<R>(node: &Node, f: impl FnOnce(&Gemm) -> R) -> Result<R, Error> {
     let plane = positions.checked_mul(4).ok_or(Error::TooLarge)?;
     let image_bytes = plane.checked_mul(oc).ok_or(Error::TooLarge)?;
     // SAFETY: the executor found the memory of the image; nobody writes it while the node runs.
-    let patches = unsafe { Patches::new(g, image.data, false, false) };
+    let patches = unsafe { Patches::new(g, image.data, false, false) }.operand().ok_or(Error::TooLarge)?;
     // SAFETY: as above for the kernel, whose rows of k are contiguous and are read again for each image.
     let kernels = unsafe { Matrix::new(kernel.data, elem, [size, k.saturating_mul(size), 0, 0]) };
     // SAFETY: the result is contiguous, so that each image's plane of a channel is `positions` adjacent values.

@@ -114,7 +114,8 @@ pub(crate) fn find(
         && !mm.data.is_null()
         && std::ptr::eq(rows.data, im2col.data)
         && !shape::is_empty(mm)
-        && k > 0;
+        && k > 0
+        && (0..3).all(|d| g.pad[d] >= 0 && g.size[d] > 0);
     if !sane {
         return None;
     }
@@ -252,6 +253,7 @@ impl Chain {
                 None => Patches::new(*g, self.image, self.image_f16, self.round),
             }
         };
+        let patches = patches.operand().ok_or(Error::TooLarge)?;
         let (k, m, size) = (g.k(), g.positions(), self.elem.block_bytes());
         // SAFETY: the kernel is contiguous rows of k, read again for each image, and apart from the target.
         let kernels = unsafe { Matrix::new(self.kernel, self.elem, [size, k * size, 0, 0]) };

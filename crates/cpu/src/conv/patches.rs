@@ -4,7 +4,7 @@
 use super::round::round_to_f16;
 use crate::node::src;
 use ggml_oxide_abi::*;
-use ggml_oxide_gemm::{Operand, Panel};
+use ggml_oxide_gemm::{ConvShape, Im2col, Type};
 use ggml_oxide_types as types;
 
 /// Sizes and strides of a convolution. Arrays are width, height, depth.
@@ -182,14 +182,6 @@ impl Geometry {
         o as i64 * self.stride[d] + k as i64 * self.dilation[d] - self.pad[d]
     }
 
-    /// Whether no patch reaches outside the image.
-    fn stays_inside(&self) -> bool {
-        (0..3).all(|d| {
-            let last = self.input(d, self.out[d].saturating_sub(1), self.kernel[d].saturating_sub(1));
-            self.input(d, 0, 0) >= 0 && last < self.size[d] as i64
-        })
-    }
-
     /// As [`input`](Geometry::input), if it lies in the image.
     pub fn inside(&self, d: usize, o: usize, k: usize) -> Option<usize> {
         usize::try_from(self.input(d, o, k)).ok().filter(|&i| i < self.size[d])
@@ -211,20 +203,10 @@ pub(crate) struct Patches {
     data: *const u8,
     f16: bool,
     round: bool,
-    /// f32 with adjacent positions, and no patch reaches outside.
-    easy: bool,
 }
 
 // SAFETY: the memory is only read; the creator vouched that nobody writes it meanwhile.
 unsafe impl Sync for Patches {}
-
-/// Output positions side by side in one output row.
-#[derive(Clone, Copy, Default)]
-struct Run {
-    at: usize,
-    len: usize,
-    o: [usize; 3],
-}
 
 impl Patches {
     /// Patches of the image at `data`, f32 or f16 (`f16`); `round`: their values rounded to f16.
@@ -233,7 +215,32 @@ impl Patches {
     /// While this is in use, the image that the geometry describes is readable, aligned to its elements, and unwritten.
     pub unsafe fn new(g: Geometry, data: *const u8, f16: bool, round: bool) -> Patches {
         // What is f16 already needs no rounding.
-        Patches { g, data, f16, round: round && !f16, easy: !f16 && g.nb[0] == 4 && g.stays_inside() }
+        Patches { g, data, f16, round: round && !f16 }
+    }
+
+    /// The same for the gemm crate; `None` where padding is negative, or nothing is summed.
+    pub fn operand(&self) -> Option<Im2col> {
+        let g = &self.g;
+        let up = |v: [i64; 3]| -> Option<[usize; 3]> {
+            let mut out = [0; 3];
+            for (o, v) in out.iter_mut().zip(v) {
+                *o = usize::try_from(v).ok()?;
+            }
+            Some(out)
+        };
+        let shape = ConvShape {
+            input: g.size,
+            kernel: g.kernel,
+            output: g.out,
+            stride: up(g.stride)?,
+            pad: up(g.pad)?,
+            dilation: up(g.dilation)?,
+        };
+        let ty = if self.f16 { Type::F16 } else { Type::F32 };
+        let nb = [g.nb[0], g.nb[1], g.nb[2], g.nb_channel, g.nb_image];
+        // SAFETY: the creator of this value vouched for the image.
+        let all = unsafe { Im2col::new(self.data, ty, nb, shape) }?;
+        Some(if self.round { all.rounded_to_f16() } else { all })
     }
 
     /// Reads `to.len()` values of image row `row` from input position `ix` on, `step` positions apart, 0 outside.
@@ -314,115 +321,4 @@ unsafe fn copy(from: *const f32, to: &mut [f32]) {
         )*};
     }
     blocks!(32 16 8 4 2 1);
-}
-
-/// Asks for the line at an address; it need not be readable.
-#[inline(always)]
-fn prefetch(p: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint that never faults.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(p.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = p;
-}
-
-impl Patches {
-    /// As `pack`, when every position is there: a step only moves the address.
-    fn pack_easy(&self, at: &Panel, panel: &mut [f32], runs: &[Run], [mut x, mut y, mut z, mut c]: [usize; 4]) {
-        let g = &self.g;
-        let [kw, kh, kd] = g.kernel;
-        let mut starts = [std::ptr::null::<u8>(); 32];
-        for (start, run) in starts.iter_mut().zip(runs) {
-            let [ix, iy, iz] = [0, 1, 2].map(|d| g.input(d, run.o[d], 0) as usize);
-            *start = self.image_row(at.i2, 0, iy, iz).wrapping_add(ix * 4);
-        }
-        let nb = [0, 1, 2].map(|d| g.dilation[d] as usize * g.nb[d]);
-        let step_x = g.stride[0] as usize * 4;
-        for step in panel.chunks_exact_mut(at.width).take(at.kc) {
-            let offset = x * nb[0] + y * nb[1] + z * nb[2] + c * g.nb_channel;
-            for (run, start) in runs.iter().zip(&starts) {
-                let (to, from) = (&mut step[run.at..run.at + run.len], start.wrapping_add(offset));
-                if x == 0 {
-                    // The next panel continues in this row; the rows are too many for the hardware to see that.
-                    prefetch(from.wrapping_add(run.len * step_x + 64));
-                    prefetch(from.wrapping_add(run.len * step_x + 128));
-                }
-                if step_x == 4 {
-                    // SAFETY: adjacent positions inside the image.
-                    unsafe { copy(from.cast(), to) };
-                } else {
-                    for (i, v) in to.iter_mut().enumerate() {
-                        // SAFETY: a position inside the image.
-                        *v = unsafe { from.wrapping_add(i * step_x).cast::<f32>().read() };
-                    }
-                }
-            }
-            for v in &mut step[at.rows..] {
-                *v = 0.0;
-            }
-            x += 1;
-            if x == kw {
-                (x, y) = (0, y + 1);
-                if y == kh {
-                    (y, z) = (0, z + 1);
-                    if z == kd {
-                        (z, c) = (0, c + 1);
-                    }
-                }
-            }
-        }
-        if self.round {
-            round_to_f16(panel);
-        }
-    }
-}
-
-impl Operand for Patches {
-    fn pack(&self, at: &Panel, panel: &mut [f32]) {
-        let g = &self.g;
-        let [kw, kh, kd] = g.kernel;
-        // The positions of this panel, cut where an output row ends.
-        let mut runs = [Run::default(); 32];
-        let (mut n, mut done, mut o) = (0, 0, g.unravel(at.row));
-        while done < at.rows {
-            let len = (g.out[0] - o[0]).min(at.rows - done);
-            runs[n] = Run { at: done, len, o };
-            (n, done) = (n + 1, done + len);
-            o = g.unravel(at.row + done);
-        }
-        let runs = &runs[..n];
-        let (mut x, rest) = (at.k % kw, at.k / kw);
-        let (mut y, rest) = (rest % kh, rest / kh);
-        let (mut z, mut c) = (rest % kd, rest / kd);
-        if self.easy {
-            return self.pack_easy(at, panel, runs, [x, y, z, c]);
-        }
-        for step in panel.chunks_exact_mut(at.width).take(at.kc) {
-            for run in runs {
-                let to = &mut step[run.at..run.at + run.len];
-                match (g.inside(1, run.o[1], y), g.inside(2, run.o[2], z)) {
-                    (Some(iy), Some(iz)) => {
-                        self.read(self.image_row(at.i2, c, iy, iz), g.input(0, run.o[0], x), g.stride[0], to);
-                    }
-                    _ => to.fill(0.0),
-                }
-            }
-            step[at.rows..].fill(0.0);
-            x += 1;
-            if x == kw {
-                (x, y) = (0, y + 1);
-                if y == kh {
-                    (y, z) = (0, z + 1);
-                    if z == kd {
-                        (z, c) = (0, c + 1);
-                    }
-                }
-            }
-        }
-        if self.round {
-            round_to_f16(panel);
-        }
-    }
 }

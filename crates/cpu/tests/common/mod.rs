@@ -13,12 +13,17 @@ const MARK: u8 = 0xa7;
 /// Owns tensors and their memory.
 #[derive(Default)]
 pub struct World {
+    // boxed: their addresses are handed out
+    #[allow(clippy::vec_box)]
     tensors: Vec<Box<ggml_tensor>>,
-    memory: Vec<(*mut ggml_tensor, Vec<u8>, usize)>,
+    memory: Vec<Memory>,
     pub nodes: Vec<*mut ggml_tensor>,
 }
 
 pub type T = *mut ggml_tensor;
+
+/// A tensor, its memory with guard bytes around, and where it starts.
+type Memory = (*mut ggml_tensor, Vec<u8>, usize);
 
 /// A small generator of repeatable numbers.
 pub struct Rng(pub u64);
