@@ -62,7 +62,12 @@ fn codecs_agree_bit_for_bit() {
             }
             let mut want_y = vec![0.0; n];
             dec(&noise, &mut want_y);
-            for level in levels() {
+            let mut want_w = vec![0; bytes];
+            if let Some(f) = base.encode_weighted {
+                f(&x, &mut want_w, &w);
+            }
+            // Miri has the portable level only; to run each search once is enough there.
+            for level in levels().filter(|_| !cfg!(miri)) {
                 let k = at_level(ty, level);
                 let mut got = vec![0xff; bytes];
                 k.encode.unwrap()(&x, &mut got);
@@ -73,11 +78,9 @@ fn codecs_agree_bit_for_bit() {
                     let same = a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
                     assert!(same, "{ty} decode at {level:?}: {a} {b}");
                 }
-                if let (Some(f), Some(g)) = (base.encode_weighted, k.encode_weighted) {
-                    let (mut a, mut b) = (vec![0; bytes], vec![1; bytes]);
-                    f(&x, &mut a, &w);
-                    g(&x, &mut b, &w);
-                    assert!(a == b, "{ty} weighted encode at {level:?}, values {kind}");
+                if let Some(f) = k.encode_weighted {
+                    f(&x, &mut got, &w);
+                    assert!(got == want_w, "{ty} weighted encode at {level:?}, values {kind}");
                 }
             }
         }
