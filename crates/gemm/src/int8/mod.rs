@@ -7,8 +7,12 @@
 
 // As in `kernel`: register tiles are indexed by constants in nested loops.
 #![allow(clippy::needless_range_loop)]
+// Machines without integer kernels build only the parts that decide so.
+#![cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), allow(dead_code))]
 
 mod activations;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod tile;
 mod unpack;
 #[cfg(target_arch = "x86_64")]
@@ -35,6 +39,8 @@ pub(crate) struct Int8Kernels {
     /// Rows of a row panel, most columns of a tile.
     pub mr: usize,
     pub nr: usize,
+    /// What the kernels take off the bytes of the weights.
+    bias: i32,
     /// By group of 32 or 16, without and with min.
     tile: [[Tiles; 2]; 2],
     unpack: Unpack,
@@ -48,7 +54,11 @@ impl Int8Kernels {
         {
             x86::kernels(isa)
         }
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        {
+            neon::kernels(isa)
+        }
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         {
             let _ = isa;
             None
@@ -160,7 +170,7 @@ impl Engine for Int8Engine<'_> {
                     *scales.add(b * nr + r) = d;
                 }
                 for (g, &s) in s[..kc / group].iter().enumerate() {
-                    *starts.add(g * nr + r) = -self.format.offset * s;
+                    *starts.add(g * nr + r) = (self.kernels.bias - self.format.offset) * s;
                     *sums.add(g * nr + r) = d[g * group / 32] * s as f32;
                 }
             }
@@ -172,12 +182,13 @@ impl Engine for Int8Engine<'_> {
     unsafe fn pack_rows(&self, at: &Panel, dst: *mut u8) {
         let mut staging = Staging([0; ROWS * KC]);
         let (mr, kc, group) = (at.width, at.kc, self.format.group);
-        debug_assert!(mr % ROWS == 0 && kc <= KC && kc % 32 == 0);
+        let block = ROWS.min(mr);
+        debug_assert!(mr % block == 0 && kc <= KC && kc % 32 == 0);
         let scales = dst.wrapping_add(mr * kc).cast::<f32>();
         let mins = scales.wrapping_add(mr * (kc / group));
-        for first in (0..mr).step_by(ROWS) {
-            let present = at.rows.saturating_sub(first).min(ROWS);
-            for r in 0..ROWS {
+        for first in (0..mr).step_by(block) {
+            let present = at.rows.saturating_sub(first).min(block);
+            for r in 0..block {
                 let mut row = Row::default();
                 if r < present {
                     let src = self.w.at(at.row + first + r, at.k, at.i2, at.i3);
@@ -194,7 +205,7 @@ impl Engine for Int8Engine<'_> {
                 }
             }
             // SAFETY: the bytes of the panel come first in the region.
-            unsafe { self.turn(staging.0.as_ptr(), present, at, first, ROWS, dst) };
+            unsafe { self.turn(staging.0.as_ptr(), present, at, first, block, dst) };
         }
     }
 

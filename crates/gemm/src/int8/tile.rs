@@ -11,9 +11,11 @@ use crate::kernel::tile::write;
 pub(crate) trait IntLanes: Copy {
     /// f32 register of as many lanes.
     type F: Lanes;
+    /// What [`IntLanes::load`] takes off each unsigned byte.
+    const BIAS: i32 = 0;
     unsafe fn load(p: *const u8) -> Self;
     unsafe fn splat(v: i32) -> Self;
-    /// Adds to each lane the products of its four unsigned bytes of `w` and signed bytes of `x`, exactly.
+    /// Adds to each lane the products of its four (biased) bytes of `w` and signed bytes of `x`, exactly.
     unsafe fn dot4(self, w: Self, x: Self) -> Self;
     unsafe fn to_f32(self) -> Self::F;
 }

@@ -94,6 +94,7 @@ macro_rules! int8_table {
             }
             /// Integer kernels of this instruction set.
             pub(super) static KERNELS: Int8Kernels = Int8Kernels {
+                bias: <$lanes>::BIAS,
                 mr: $mr,
                 nr: [$($n),*].len(),
                 tile: [

@@ -22,6 +22,7 @@ pub(crate) trait Lanes: Copy {
     /// `a * b + self`, fused where the machine can.
     unsafe fn fma(self, a: Self, b: Self) -> Self;
     unsafe fn add(self, o: Self) -> Self;
+    #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), allow(dead_code))]
     unsafe fn mul(self, o: Self) -> Self;
     /// Sum of all lanes, in a fixed order.
     unsafe fn sum(self) -> f32;

@@ -13,7 +13,7 @@ pub(crate) mod avx512;
 pub(crate) mod dot;
 pub(crate) mod lanes;
 #[cfg(target_arch = "aarch64")]
-mod neon;
+pub(crate) mod neon;
 mod portable;
 pub(crate) mod tile;
 pub(crate) mod transpose;

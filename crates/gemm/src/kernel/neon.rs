@@ -4,7 +4,7 @@ use super::lanes::{kernel_table, staged, Lanes};
 use core::arch::aarch64::*;
 
 #[derive(Clone, Copy)]
-pub(crate) struct Q(float32x4_t);
+pub(crate) struct Q(pub(crate) float32x4_t);
 
 // SAFETY for the whole block: these methods are inlined into functions that enable the features, and callers vouch
 // for the memory.
