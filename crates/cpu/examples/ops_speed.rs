@@ -96,9 +96,12 @@ fn main() {
         let (x, y) = (new(w, F, [1280, 1024, 1, 1], order, 1), new(w, F, [1280, 1, 1, 1], order, 2));
         w.node(GGML_OP_MUL, F, [1280, 1024, 1, 1], &[x, y], &[])
     });
-    for (name, op) in
-        [("silu", GGML_UNARY_OP_SILU), ("gelu", GGML_UNARY_OP_GELU), ("gelu_erf", GGML_UNARY_OP_GELU_ERF), ("tanh", GGML_UNARY_OP_TANH)]
-    {
+    for (name, op) in [
+        ("silu", GGML_UNARY_OP_SILU),
+        ("gelu", GGML_UNARY_OP_GELU),
+        ("gelu_erf", GGML_UNARY_OP_GELU_ERF),
+        ("tanh", GGML_UNARY_OP_TANH),
+    ] {
         b.run(&format!("{name} [1280,1024]"), None, |w| {
             let x = new(w, F, [1280, 1024, 1, 1], order, 1);
             w.node(GGML_OP_UNARY, F, [1280, 1024, 1, 1], &[x], &[op.0])
@@ -169,7 +172,14 @@ fn main() {
         }
         w.node(GGML_OP_ROPE, F, [128, 24, 1024, 1], &[x, p], &params)
     });
-    for (d, n, kv, h) in [(8, 1024, 1024, 8), (40, 1024, 1024, 8), (40, 1024, 77, 8), (64, 1024, 1024, 8), (128, 608, 608, 8), (128, 1, 4096, 32)] {
+    for (d, n, kv, h) in [
+        (8, 1024, 1024, 8),
+        (40, 1024, 1024, 8),
+        (40, 1024, 77, 8),
+        (64, 1024, 1024, 8),
+        (128, 608, 608, 8),
+        (128, 1, 4096, 32),
+    ] {
         let flops = 4.0 * (d * n * kv * h) as f64;
         b.run(&format!("flash_attn hs{d} {n}x{kv} nh{h}"), Some(flops), |w| flash(w, d, n, kv, h));
     }

@@ -6,14 +6,8 @@ use common::*;
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;
 
-const ORDERS: [([usize; 4], usize); 6] = [
-    ([0, 1, 2, 3], 0),
-    ([1, 0, 2, 3], 0),
-    ([0, 2, 1, 3], 0),
-    ([2, 1, 0, 3], 0),
-    ([0, 1, 2, 3], 3),
-    ([3, 1, 0, 2], 1),
-];
+const ORDERS: [([usize; 4], usize); 6] =
+    [([0, 1, 2, 3], 0), ([1, 0, 2, 3], 0), ([0, 2, 1, 3], 0), ([2, 1, 0, 3], 0), ([0, 1, 2, 3], 3), ([3, 1, 0, 2], 1)];
 
 fn compute(w: &World, p: T) {
     w.compute(1).unwrap();
@@ -121,9 +115,12 @@ fn cpy_between_shapes() {
 #[test]
 fn big_transposes() {
     let mut rng = Rng(24);
-    for (ty, dt) in [(GGML_TYPE_F32, GGML_TYPE_F32), (GGML_TYPE_F16, GGML_TYPE_F16), (GGML_TYPE_F32, GGML_TYPE_F16),
-        (GGML_TYPE_F16, GGML_TYPE_F32)]
-    {
+    for (ty, dt) in [
+        (GGML_TYPE_F32, GGML_TYPE_F32),
+        (GGML_TYPE_F16, GGML_TYPE_F16),
+        (GGML_TYPE_F32, GGML_TYPE_F16),
+        (GGML_TYPE_F16, GGML_TYPE_F32),
+    ] {
         for ne in [[1100, 70, 1, 1], [33, 257, 2, 1], [1, 300, 5, 1], [300, 1, 2, 2]] {
             let mut w = World::new();
             let x = w.random(ty, ne, [1, 0, 2, 3], 0, &mut rng);
@@ -176,13 +173,18 @@ fn repeat_and_concat() {
                 let b = w.random(ty, bn, [0, 1, 2, 3], 2, &mut rng);
                 let y = w.node(GGML_OP_CONCAT, ty, ne, &[a, b], &[dim as i32]);
                 compute(&w, y);
-                close(y, 0.0, |mut i| {
-                    if i[dim] < 4 {
-                        return (get(a, i), 1.0);
-                    }
-                    i[dim] -= 4;
-                    (get(b, i), 1.0)
-                }, "concat");
+                close(
+                    y,
+                    0.0,
+                    |mut i| {
+                        if i[dim] < 4 {
+                            return (get(a, i), 1.0);
+                        }
+                        i[dim] -= 4;
+                        (get(b, i), 1.0)
+                    },
+                    "concat",
+                );
             }
         }
     }
@@ -193,12 +195,17 @@ fn repeat_and_concat() {
         let ne = if dim == 0 { [128, 2, 1, 1] } else { [64, 4, 1, 1] };
         let y = w.node(GGML_OP_CONCAT, GGML_TYPE_Q8_0, ne, &[a, b], &[dim as i32]);
         compute(&w, y);
-        close(y, 0.0, |mut i| {
-            let half = ne[dim] / 2;
-            let s = if i[dim] < half { a } else { b };
-            i[dim] %= half;
-            (get(s, i), 1.0)
-        }, "concat of blocks");
+        close(
+            y,
+            0.0,
+            |mut i| {
+                let half = ne[dim] / 2;
+                let s = if i[dim] < half { a } else { b };
+                i[dim] %= half;
+                (get(s, i), 1.0)
+            },
+            "concat of blocks",
+        );
     }
 }
 
@@ -217,32 +224,47 @@ fn pad_roll_reflect() {
                 params.push(circular);
                 let y = w.node(GGML_OP_PAD, ty, ne, &[x], &params);
                 compute(&w, y);
-                close(y, 0.0, |i| {
-                    let j: [i64; 4] = std::array::from_fn(|d| i[d] - i64::from(p[2 * d]));
-                    if circular != 0 {
-                        return (get(x, std::array::from_fn(|d| j[d].rem_euclid(s[d]))), 1.0);
-                    }
-                    let inside = (0..4).all(|d| (0..s[d]).contains(&j[d]));
-                    (if inside { get(x, j) } else { 0.0 }, 1.0)
-                }, "pad");
+                close(
+                    y,
+                    0.0,
+                    |i| {
+                        let j: [i64; 4] = std::array::from_fn(|d| i[d] - i64::from(p[2 * d]));
+                        if circular != 0 {
+                            return (get(x, std::array::from_fn(|d| j[d].rem_euclid(s[d]))), 1.0);
+                        }
+                        let inside = (0..4).all(|d| (0..s[d]).contains(&j[d]));
+                        (if inside { get(x, j) } else { 0.0 }, 1.0)
+                    },
+                    "pad",
+                );
             }
             let mut w = World::new();
             let x = w.random(ty, s, o, g, &mut rng);
             let sh = [3, -2, 1, -1];
             let y = w.node(GGML_OP_ROLL, ty, s, &[x], &sh);
             compute(&w, y);
-            close(y, 0.0, |i| (get(x, std::array::from_fn(|d| (i[d] - i64::from(sh[d])).rem_euclid(s[d]))), 1.0), "roll");
+            close(
+                y,
+                0.0,
+                |i| (get(x, std::array::from_fn(|d| (i[d] - i64::from(sh[d])).rem_euclid(s[d]))), 1.0),
+                "roll",
+            );
             let mut w = World::new();
             let x = w.random(ty, s, o, g, &mut rng);
             let y = w.node(GGML_OP_PAD_REFLECT_1D, ty, [7 + 4 + 6, 5, 3, 2], &[x], &[4, 6]);
             compute(&w, y);
-            close(y, 0.0, |i| {
-                let mut k = (i[0] - 4).abs();
-                if k > 6 {
-                    k = 12 - k;
-                }
-                (get(x, [k, i[1], i[2], i[3]]), 1.0)
-            }, "reflect");
+            close(
+                y,
+                0.0,
+                |i| {
+                    let mut k = (i[0] - 4).abs();
+                    if k > 6 {
+                        k = 12 - k;
+                    }
+                    (get(x, [k, i[1], i[2], i[3]]), 1.0)
+                },
+                "reflect",
+            );
         }
     }
 }
@@ -261,14 +283,19 @@ fn acc_and_set() {
             let at = 2 * nb[0] + nb[1] + nb[2] + nb[3];
             let y = w.make_node(y, op, &[a, b], &[nb[1] as i32, nb[2] as i32, nb[3] as i32, at as i32, 0]);
             compute(&w, y);
-            close(y, 1e-6, |i| {
-                let j = [i[0] - 2, i[1] - 1, i[2] - 1, i[3] - 1];
-                if !(0..4).all(|d| (0..t(b).ne[d]).contains(&j[d])) {
-                    return (get(a, i), 1.0);
-                }
-                let base = if op == GGML_OP_ACC { get(a, i) } else { 0.0 };
-                (base + get(b, j), 1.0)
-            }, "window");
+            close(
+                y,
+                1e-6,
+                |i| {
+                    let j = [i[0] - 2, i[1] - 1, i[2] - 1, i[3] - 1];
+                    if !(0..4).all(|d| (0..t(b).ne[d]).contains(&j[d])) {
+                        return (get(a, i), 1.0);
+                    }
+                    let base = if op == GGML_OP_ACC { get(a, i) } else { 0.0 };
+                    (base + get(b, j), 1.0)
+                },
+                "window",
+            );
             // Past the end: refused.
             t(y).op_params[3] = shape::nbytes(t(y)) as i32 - 8;
             assert!(format!("{:?}", w.compute(1).unwrap_err()).contains("past"));
@@ -293,12 +320,17 @@ fn rows_by_index() {
             }
             let y = w.node(GGML_OP_GET_ROWS, GGML_TYPE_F32, [256, 7, 3, 2], &[a, ids], &[]);
             compute(&w, y);
-            close(y, 1e-6, |i| {
-                if i[0] % 31 != 0 {
-                    return (0.0, 1e9);
-                }
-                (get(a, [i[0], id([i[1], i[2], i[3]]), i[2], i[3]]), 1.0)
-            }, "get_rows");
+            close(
+                y,
+                1e-6,
+                |i| {
+                    if i[0] % 31 != 0 {
+                        return (0.0, 1e9);
+                    }
+                    (get(a, [i[0], id([i[1], i[2], i[3]]), i[2], i[3]]), 1.0)
+                },
+                "get_rows",
+            );
             for bad in [9.0, -1.0, 999_999.0] {
                 set(ids, [3, 1, 1, 0], bad);
                 assert!(format!("{:?}", w.compute(2).unwrap_err()).contains("outside"));

@@ -45,10 +45,15 @@ fn sums() {
                     let x = w.random(ty, ne, o, g, &mut rng);
                     let y = w.node(op, GGML_TYPE_F32, r, &[x], &[]);
                     compute(&w, y);
-                    close(y, 2e-7, |i| {
-                        let v = row(x, i);
-                        (v.iter().sum::<f64>() / n, v.iter().map(|a| a.abs()).sum())
-                    }, "rows");
+                    close(
+                        y,
+                        2e-7,
+                        |i| {
+                            let v = row(x, i);
+                            (v.iter().sum::<f64>() / n, v.iter().map(|a| a.abs()).sum())
+                        },
+                        "rows",
+                    );
                 }
             }
             let mut w = World::new();
@@ -242,7 +247,11 @@ fn diag_masks() {
             compute(&w, y);
             for i in each([12, 9, 3, 2]) {
                 let want = if i[0] > 2 + i[1] {
-                    if op == GGML_OP_DIAG_MASK_INF { f64::NEG_INFINITY } else { 0.0 }
+                    if op == GGML_OP_DIAG_MASK_INF {
+                        f64::NEG_INFINITY
+                    } else {
+                        0.0
+                    }
                 } else {
                     get(x, i)
                 };
@@ -255,8 +264,13 @@ fn diag_masks() {
 #[test]
 fn rope_in_all_modes() {
     let mut rng = Rng(36);
-    let modes =
-        [GGML_ROPE_TYPE_NORMAL, GGML_ROPE_TYPE_NEOX, GGML_ROPE_TYPE_MROPE, GGML_ROPE_TYPE_VISION, GGML_ROPE_TYPE_IMROPE];
+    let modes = [
+        GGML_ROPE_TYPE_NORMAL,
+        GGML_ROPE_TYPE_NEOX,
+        GGML_ROPE_TYPE_MROPE,
+        GGML_ROPE_TYPE_VISION,
+        GGML_ROPE_TYPE_IMROPE,
+    ];
     for ty in [GGML_TYPE_F32, GGML_TYPE_F16] {
         for mode in modes {
             for (ext, scale) in [(0.0f32, 1.0f32), (1.0, 0.25)] {
@@ -302,7 +316,7 @@ fn rope_case(ty: ggml_type, mode: i32, ext: f32, scale: f32, factors: bool, o: [
     let (low, high) = (dim(32.0).floor().max(0.0), dim(1.0).ceil().min(n_dims as f64 - 1.0));
     let tol = if ty == GGML_TYPE_F32 { 1e-6 } else { 2e-3 };
     for i in each([1, ne[1], ne[2], ne[3]]) {
-        let mut seen = vec![false; 80];
+        let mut seen = [false; 80];
         for k in 0..pairs {
             let total: i64 = sections.iter().sum();
             let sector = k % total;
@@ -403,14 +417,19 @@ fn generated_values() {
         }
         let y = w.node(GGML_OP_TIMESTEP_EMBEDDING, GGML_TYPE_F32, [dim, 3, 1, 1], &[s], &[dim as i32, 10000]);
         compute(&w, y);
-        close(y, 1e-7, |i| {
-            if i[0] >= 16 {
-                return (0.0, 1.0);
-            }
-            let j = i[0] % 8;
-            let arg = get(s, [i[1], 0, 0, 0]) * (-(10000f64.ln()) * j as f64 / 8.0).exp();
-            (if i[0] < 8 { arg.cos() } else { arg.sin() }, 1.0)
-        }, "timestep");
+        close(
+            y,
+            1e-7,
+            |i| {
+                if i[0] >= 16 {
+                    return (0.0, 1.0);
+                }
+                let j = i[0] % 8;
+                let arg = get(s, [i[1], 0, 0, 0]) * (-(10000f64.ln()) * j as f64 / 8.0).exp();
+                (if i[0] < 8 { arg.cos() } else { arg.sin() }, 1.0)
+            },
+            "timestep",
+        );
     }
     let mut rng = Rng(38);
     for (o, g) in ORDERS {
@@ -419,15 +438,20 @@ fn generated_values() {
             let x = w.random(GGML_TYPE_F32, [6, 6, 2, 2], o, g, &mut rng);
             let y = w.node(GGML_OP_TRI, GGML_TYPE_F32, [6, 6, 2, 2], &[x], &[kind]);
             compute(&w, y);
-            close(y, 0.0, |i| {
-                let keep = match ggml_tri_type(kind) {
-                    GGML_TRI_TYPE_LOWER => i[0] < i[1],
-                    GGML_TRI_TYPE_LOWER_DIAG => i[0] <= i[1],
-                    GGML_TRI_TYPE_UPPER => i[0] > i[1],
-                    _ => i[0] >= i[1],
-                };
-                (if keep { get(x, i) } else { 0.0 }, 1.0)
-            }, "tri");
+            close(
+                y,
+                0.0,
+                |i| {
+                    let keep = match ggml_tri_type(kind) {
+                        GGML_TRI_TYPE_LOWER => i[0] < i[1],
+                        GGML_TRI_TYPE_LOWER_DIAG => i[0] <= i[1],
+                        GGML_TRI_TYPE_UPPER => i[0] > i[1],
+                        _ => i[0] >= i[1],
+                    };
+                    (if keep { get(x, i) } else { 0.0 }, 1.0)
+                },
+                "tri",
+            );
         }
         let mut w = World::new();
         let x = w.random(GGML_TYPE_F32, [6, 1, 2, 2], o, g, &mut rng);
@@ -470,7 +494,8 @@ fn interpolation() {
                         let (c, sup) = ((i as f64 + off) / sf(k), (1.0 / sf(k)).max(1.0));
                         let from = ((c - sup + off) as i64).max(0);
                         let to = ((c + sup + off) as i64).min(s[k]);
-                        let w: Vec<_> = (from..to).map(|j| (j, (1.0 - ((j as f64 - c + off) / sup).abs()).max(0.0))).collect();
+                        let w: Vec<_> =
+                            (from..to).map(|j| (j, (1.0 - ((j as f64 - c + off) / sup).abs()).max(0.0))).collect();
                         let total: f64 = w.iter().map(|p| p.1).sum();
                         w.into_iter().map(|(j, v)| (j, v / total)).collect()
                     }
@@ -489,16 +514,21 @@ fn interpolation() {
                     }
                 }
             };
-            close(y, 4e-6, |i| {
-                let (i2, i3) = (i[2] * s[2] / d[2], i[3] * s[3] / d[3]);
-                let mut sum = 0.0;
-                for (b, wb) in axis(1, i[1]) {
-                    for (a, wa) in axis(0, i[0]) {
-                        sum += wa * wb * get(x, [a, b, i2, i3]);
+            close(
+                y,
+                4e-6,
+                |i| {
+                    let (i2, i3) = (i[2] * s[2] / d[2], i[3] * s[3] / d[3]);
+                    let mut sum = 0.0;
+                    for (b, wb) in axis(1, i[1]) {
+                        for (a, wa) in axis(0, i[0]) {
+                            sum += wa * wb * get(x, [a, b, i2, i3]);
+                        }
                     }
-                }
-                (sum, 1.0)
-            }, &format!("upscale {flags}"));
+                    (sum, 1.0)
+                },
+                &format!("upscale {flags}"),
+            );
         }
     }
 }

@@ -5,7 +5,7 @@
 //! on its own data only, so neither the tile height nor the number of threads changes a bit. A row that is masked out entirely,
 //! without a sink, is zeros.
 
-use super::flash_tile::{Step, KV, MR};
+use super::flash_tile::{Step, KV, MR, PANEL};
 use super::rows::{decode, load_packed};
 use super::rules::*;
 use super::softmax::slope;
@@ -69,18 +69,7 @@ struct Room {
 fn room_sizes(p: &Plan) -> [usize; 10] {
     let lines = |n: usize| n.next_multiple_of(16);
     let r = lines(p.rows);
-    [
-        p.dk * KV,
-        p.padded * KV,
-        MR * KV,
-        lines(p.dk * TURN),
-        lines(p.dk * p.rows),
-        p.padded * p.rows,
-        2 * r,
-        r,
-        r,
-        2 * r,
-    ]
+    [p.dk * KV, p.padded * KV, MR * KV, lines(p.dk * TURN), lines(p.dk * p.rows), p.padded * p.rows, 2 * r, r, r, 2 * r]
 }
 
 fn room_bytes(p: &Plan) -> usize {
@@ -133,14 +122,14 @@ impl Args {
                 for t in 0..m {
                     row(&self.k, [at + j + t, kh[0], kh[1]], room.turn.add(t * p.dk));
                 }
-                let out = room.k.add(j).cast();
-                transpose(4, room.turn.cast(), 4 * p.dk, out, 4 * KV, m, p.dk);
+                let out = room.k.add(j / PANEL * PANEL * p.dk + j % PANEL).cast();
+                transpose(4, room.turn.cast(), 4 * p.dk, out, 4 * PANEL, m, p.dk);
             }
             // Logits of the lanes past the end are computed and thrown away; they must be numbers that cannot trap or stall.
             let padded = n.next_multiple_of(LANES);
-            for d in 0..p.dk {
-                for j in n..padded {
-                    *room.k.add(d * KV + j) = 0.0;
+            for j in n..padded {
+                for d in 0..p.dk {
+                    *room.k.add((j / PANEL * p.dk + d) * PANEL + j % PANEL) = 0.0;
                 }
             }
             for t in 0..n {
@@ -266,7 +255,9 @@ fn supports(op: &ggml_tensor) -> Rule {
         packed_blocks(t)?;
         decodable(t)?;
     }
-    let plain = |t: &ggml_tensor| !matches!(t.r#type, GGML_TYPE_I8 | GGML_TYPE_I16 | GGML_TYPE_I32 | GGML_TYPE_I64 | GGML_TYPE_F64);
+    let plain = |t: &ggml_tensor| {
+        !matches!(t.r#type, GGML_TYPE_I8 | GGML_TYPE_I16 | GGML_TYPE_I32 | GGML_TYPE_I64 | GGML_TYPE_F64)
+    };
     ensure(plain(k) && plain(v), "keys and values must be of a float or block format")?;
     ensure(q.ne[0] == k.ne[0], "queries and keys must have the same length")?;
     ensure(k.ne[1] == v.ne[1], "there must be as many keys as values")?;

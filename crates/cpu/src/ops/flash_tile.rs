@@ -4,6 +4,8 @@ use super::vec::{math, Elem, Kernel, Lanes, F16, LANES};
 
 /// Keys of a tile. Fixed, since the order of additions depends on it.
 pub const KV: usize = 256;
+/// Keys of a panel: the widest register block reads one panel from front to back.
+pub const PANEL: usize = 4 * LANES;
 /// Rows of a register block.
 pub const MR: usize = 6;
 
@@ -15,7 +17,7 @@ pub struct Step {
     pub q: *const f32,
     /// Length of a query and a key.
     pub dk: usize,
-    /// Keys, turned: `[dk][KV]`.
+    /// Keys, turned, in panels of [`PANEL`]: `[KV / PANEL][dk][PANEL]`.
     pub k: *const f32,
     /// Keys and values in the tile, at most [`KV`].
     pub n: usize,
@@ -222,7 +224,11 @@ impl Kernel for Step {
             // SAFETY: the caller's promise: every array holds what its comment says.
             unsafe {
                 let q = self.q.add(r * self.dk);
-                rows::<V>(m, padded, self.dk, q, self.dk, self.k, KV, self.s, KV, false);
+                for j in (0..padded).step_by(PANEL) {
+                    let n = (padded - j).min(PANEL);
+                    let k = self.k.add(j * self.dk);
+                    rows::<V>(m, n, self.dk, q, self.dk, k, PANEL, self.s.add(j), KV, false);
+                }
                 for i in 0..m {
                     self.soften::<V>(r + i, self.s.add(i * KV));
                 }

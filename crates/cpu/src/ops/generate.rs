@@ -116,7 +116,10 @@ fn supports_diag(op: &ggml_tensor) -> Rule {
     let s = src(op, 0)?;
     is_f32(op)?;
     is_f32(s)?;
-    ensure(s.ne[1] == 1 && op.ne == [s.ne[0], s.ne[0], s.ne[2], s.ne[3]], "the result must be square, of the source's rows")
+    ensure(
+        s.ne[1] == 1 && op.ne == [s.ne[0], s.ne[0], s.ne[2], s.ne[3]],
+        "the result must be square, of the source's rows",
+    )
 }
 
 /// ARANGE.

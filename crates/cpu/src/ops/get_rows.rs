@@ -65,7 +65,10 @@ fn supports_get(op: &ggml_tensor) -> Rule {
     let (a, ids) = (src(op, 0)?, src(op, 1)?);
     is_i32(ids)?;
     convertible(op, a)?;
-    ensure(a.ne[2] == ids.ne[1] && a.ne[3] == ids.ne[2] && ids.ne[3] == 1, "the indices must have the source's dimensions 2 and 3")?;
+    ensure(
+        a.ne[2] == ids.ne[1] && a.ne[3] == ids.ne[2] && ids.ne[3] == 1,
+        "the indices must have the source's dimensions 2 and 3",
+    )?;
     let ne = [a.ne[0], ids.ne[0], ids.ne[1], ids.ne[2]];
     ensure(op.ne == ne, "the result must have one row for each index")
 }
@@ -128,8 +131,6 @@ fn supports_set(op: &ggml_tensor) -> Rule {
 }
 
 /// GET_ROWS.
-pub static GET_ROWS: OpEntry =
-    OpEntry { supports: supports_get, work: no_work, n_tasks: tasks_by_size, run: run_get };
+pub static GET_ROWS: OpEntry = OpEntry { supports: supports_get, work: no_work, n_tasks: tasks_by_size, run: run_get };
 /// SET_ROWS.
-pub static SET_ROWS: OpEntry =
-    OpEntry { supports: supports_set, work: no_work, n_tasks: tasks_by_size, run: run_set };
+pub static SET_ROWS: OpEntry = OpEntry { supports: supports_set, work: no_work, n_tasks: tasks_by_size, run: run_set };

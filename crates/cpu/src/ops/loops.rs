@@ -34,7 +34,7 @@ impl<const K: usize> Loops<K> {
                 }
             }
             l.push(part, inner);
-            l.push(if part == 0 { 0 } else { ne[d] / part }, outer);
+            l.push(ne[d].checked_div(part).unwrap_or(0), outer);
         }
         l
     }
@@ -127,8 +127,8 @@ impl<const K: usize> Loops<K> {
         for d in 0..self.nd {
             let x = i % self.n[d];
             i /= self.n[d];
-            for k in 0..K {
-                off[k] += x * self.s[d][k];
+            for (off, s) in off.iter_mut().zip(self.s[d]) {
+                *off += x * s;
             }
         }
         off
@@ -144,8 +144,8 @@ impl<const K: usize> Loops<K> {
         for d in 1..self.nd {
             let x = i % self.n[d];
             i /= self.n[d];
-            for k in 0..K {
-                off[k] += x * self.s[d][k];
+            for (off, s) in off.iter_mut().zip(self.s[d]) {
+                *off += x * s;
             }
         }
         off
@@ -200,10 +200,10 @@ mod tests {
 
     #[test]
     fn merges_contiguous_and_broadcast_parts() {
-        let l = Loops::new([2, 64, 608, 8], [
-            ([2, 64, 608, 8], [4, 8, 512, 311_296]),
-            ([2, 64, 608, 1], [4, 8, 512, 311_296]),
-        ]);
+        let l = Loops::new(
+            [2, 64, 608, 8],
+            [([2, 64, 608, 8], [4, 8, 512, 311_296]), ([2, 64, 608, 1], [4, 8, 512, 311_296])],
+        );
         let l = l.merge();
         assert_eq!((l.inner(), l.outer()), (2 * 64 * 608, 8));
         let l = Loops::new([5, 7, 3, 1], [([5, 7, 3, 1], [4, 20, 140, 420]), ([1, 1, 3, 1], [4, 4, 4, 12])]).merge();

@@ -305,7 +305,7 @@ fn supports(op: &ggml_tensor) -> Rule {
         ensure(total.is_some_and(|n| n <= ne0), "the sections are longer than the row")?;
     }
     if p.vision() {
-        ensure(p.offset == 0 && p.n_dims == ne0 / 2 && ne0 % 2 == 0, "vision rotates the whole row")?;
+        ensure(p.offset == 0 && p.n_dims == ne0 / 2 && ne0.is_multiple_of(2), "vision rotates the whole row")?;
     }
     if let Ok(f) = src(op, 2) {
         is_f32(f)?;

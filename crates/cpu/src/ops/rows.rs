@@ -187,7 +187,13 @@ pub unsafe fn encode(ty: Type, src: *const f32, dst: *mut u8, n: usize) {
 ///
 /// # Safety
 /// The row is readable.
-pub unsafe fn chunks(ty: ggml_type, p: *const u8, stride: usize, n: usize, mut f: impl FnMut(usize, *const f32, usize)) {
+pub unsafe fn chunks(
+    ty: ggml_type,
+    p: *const u8,
+    stride: usize,
+    n: usize,
+    mut f: impl FnMut(usize, *const f32, usize),
+) {
     if ty == GGML_TYPE_F32 && (stride == 4 || n == 1) {
         return f(0, p.cast(), n);
     }

@@ -97,10 +97,10 @@ fn supports_window(op: &ggml_tensor) -> Rule {
     let (nb, offset) = window(op, b).ok_or("a stride or the offset is negative")?;
     // Distinct elements may not share memory: threads write them at the same time.
     let mut end = nb[0];
-    for d in 0..4 {
-        ensure(b.ne[d] <= 1 || nb[d] >= end || d == 0, "the window's rows overlap")?;
-        if b.ne[d] > 1 {
-            end = nb[d].saturating_mul(b.ne[d] as usize);
+    for (d, (&ne, &nb)) in b.ne.iter().zip(&nb).enumerate() {
+        ensure(ne <= 1 || nb >= end || d == 0, "the window's rows overlap")?;
+        if ne > 1 {
+            end = nb.saturating_mul(ne as usize);
         }
     }
     let extent = shape::checked_nbytes(op.r#type, &b.ne, &nb).and_then(|n| n.checked_add(offset));

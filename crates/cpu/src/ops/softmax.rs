@@ -25,23 +25,24 @@ pub(super) fn slope(max_bias: f32, h: usize, n_head: usize) -> f32 {
     }
 }
 
-/// `dst = e^(src * scale - max)`; answers the sum.
-struct ScaledExp {
+/// `dst = e^(src * scale - max) / (sum of them + sink's)`. `max` is finite.
+struct Weights {
     src: *const f32,
     dst: *mut f32,
     n: usize,
     scale: f32,
     max: f32,
+    sink: f64,
 }
 
-impl Kernel for ScaledExp {
-    type Out = f64;
+impl Kernel for Weights {
+    type Out = ();
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) -> f64 {
+    unsafe fn run<V: Lanes>(self) {
         // SAFETY: reads and writes stay below n: the caller's promise.
         unsafe {
             let (scale, m) = (V::splat(self.scale), V::splat(-self.max));
-            let mut total = 0.0f64;
+            let mut total = self.sink;
             let mut start = 0;
             while start < self.n {
                 let end = (start + 1024).min(self.n);
@@ -55,20 +56,29 @@ impl Kernel for ScaledExp {
                     }
                     i += 2 * LANES;
                 }
-                total += acc[0].add(acc[1]).sum_f64();
-                while i < end {
-                    let k = (end - i).min(LANES);
-                    let mut last = [0.0; LANES];
-                    std::ptr::copy_nonoverlapping(self.src.add(i), last.as_mut_ptr(), k);
-                    let mut e = math::exp(V::from_array(last).fma(scale, m)).to_array();
-                    e[k..].fill(0.0);
-                    std::ptr::copy_nonoverlapping(e.as_ptr(), self.dst.add(i), k);
-                    total += V::from_array(e).sum_f64();
-                    i += k;
+                if i + LANES <= end {
+                    let e = math::exp(V::load(self.src.add(i)).fma(scale, m));
+                    e.store(self.dst.add(i));
+                    acc[0] = acc[0].add(e);
+                    i += LANES;
                 }
+                if i < end {
+                    math::exp(V::load_n(self.src.add(i), end - i).fma(scale, m)).store_n(self.dst.add(i), end - i);
+                    // What was stored, with zeros behind.
+                    acc[1] = acc[1].add(V::load_n(self.dst.add(i), end - i));
+                }
+                total += acc[0].add(acc[1]).sum_f64();
                 start = end;
             }
-            total
+            let f = V::splat((1.0 / total) as f32);
+            let mut i = 0;
+            while i + LANES <= self.n {
+                V::load(self.dst.add(i)).mul(f).store(self.dst.add(i));
+                i += LANES;
+            }
+            if i < self.n {
+                V::load_n(self.dst.add(i), self.n - i).mul(f).store_n(self.dst.add(i), self.n - i);
+            }
         }
     }
 }
@@ -129,15 +139,9 @@ fn run(node: &Node, team: &Team) {
                 }
                 continue;
             }
-            let mut sum = if plain {
-                dispatch(ScaledExp { src: x, dst: o, n, scale, max })
-            } else {
-                reduce::exp_sum(o, n, max)
-            };
-            if sinks.is_some() {
-                sum += f64::from(sink - max).exp();
-            }
-            map(Times((1.0 / sum) as f32), o, o, n);
+            let sink = if sinks.is_some() { f64::from(sink - max).exp() } else { 0.0 };
+            let (src, scale) = if plain { (x, scale) } else { (o.cast_const(), 1.0) };
+            dispatch(Weights { src, dst: o, n, scale, max, sink });
         }
     }
 }
@@ -151,8 +155,10 @@ fn supports(op: &ggml_tensor) -> Rule {
     if let Ok(m) = src(op, 1) {
         ensure(matches!(m.r#type, GGML_TYPE_F32 | GGML_TYPE_F16), "the mask must be f32 or f16")?;
         ensure(m.ne[0] == s.ne[0] && m.ne[1] >= s.ne[1], "the mask must cover the source's rows")?;
-        ensure(m.ne[2] > 0 && m.ne[3] > 0 && s.ne[2] % m.ne[2] == 0 && s.ne[3] % m.ne[3] == 0,
-            "the mask must repeat to the source's shape")?;
+        ensure(
+            m.ne[2] > 0 && m.ne[3] > 0 && s.ne[2] % m.ne[2] == 0 && s.ne[3] % m.ne[3] == 0,
+            "the mask must repeat to the source's shape",
+        )?;
     }
     if let Ok(k) = src(op, 2) {
         is_f32(k)?;

@@ -66,7 +66,7 @@ fn supports(op: &ggml_tensor) -> Rule {
     is_f32(s)?;
     is_i32(op)?;
     packed_rows(op)?;
-    ensure(op.nb.iter().all(|nb| nb % 4 == 0) && op.data.addr() % 4 == 0, "the result must be aligned")?;
+    ensure(op.nb.iter().all(|nb| nb % 4 == 0) && op.data.addr().is_multiple_of(4), "the result must be aligned")?;
     ensure(s.ne[0] <= i64::from(i32::MAX), "rows are too long for i32 indices")?;
     ensure(op.ne[1..] == s.ne[1..], "the result must have the source's rows")?;
     if op.op == GGML_OP_ARGSORT {

@@ -15,7 +15,12 @@ pub unsafe fn transpose(size: usize, src: *const u8, ss: usize, dst: *mut u8, ds
     unsafe {
         match size {
             1 => scalar::<u8>(src, ss, dst, ds, ni, nj),
-            2 => scalar::<u16>(src, ss, dst, ds, ni, nj),
+            2 => {
+                #[cfg(target_arch = "x86_64")]
+                return halves(src, ss, dst, ds, ni, nj);
+                #[cfg(not(target_arch = "x86_64"))]
+                scalar::<u16>(src, ss, dst, ds, ni, nj)
+            }
             8 => scalar::<u64>(src, ss, dst, ds, ni, nj),
             _ => {
                 #[cfg(target_arch = "x86_64")]
@@ -49,8 +54,8 @@ unsafe fn words(src: *const u8, ss: usize, dst: *mut u8, ds: usize, ni: usize, n
     let (ti, tj) = (ni / 8 * 8, nj / 8 * 8);
     // SAFETY: the caller's promise: eight rows of eight words are there on both sides.
     unsafe {
-        for j in (0..tj).step_by(8) {
-            for i in (0..ti).step_by(8) {
+        for i in (0..ti).step_by(8) {
+            for j in (0..tj).step_by(8) {
                 let row = |k: usize| _mm256_loadu_ps(src.add((i + k) * ss + j * 4).cast());
                 let r = [row(0), row(1), row(2), row(3), row(4), row(5), row(6), row(7)];
                 let t = [
@@ -86,6 +91,42 @@ unsafe fn words(src: *const u8, ss: usize, dst: *mut u8, ds: usize, ni: usize, n
         }
         if tj < nj {
             scalar::<u32>(src.add(tj * 4), ss, dst.add(tj * ds), ds, ni, nj - tj);
+        }
+    }
+}
+
+/// Two-byte elements; SSE2 is part of every x86-64.
+#[cfg(target_arch = "x86_64")]
+unsafe fn halves(src: *const u8, ss: usize, dst: *mut u8, ds: usize, ni: usize, nj: usize) {
+    use std::arch::x86_64::*;
+    let (ti, tj) = (ni / 8 * 8, nj / 8 * 8);
+    // SAFETY: the caller's promise: eight rows of eight elements are there on both sides.
+    unsafe {
+        for i in (0..ti).step_by(8) {
+            for j in (0..tj).step_by(8) {
+                let mut r = [_mm_setzero_si128(); 8];
+                for (k, r) in r.iter_mut().enumerate() {
+                    *r = _mm_loadu_si128(src.add((i + k) * ss + j * 2).cast());
+                }
+                // Three rounds of interleaving row k with row k + 4.
+                for _ in 0..3 {
+                    let mut t = r;
+                    for k in 0..4 {
+                        t[2 * k] = _mm_unpacklo_epi16(r[k], r[k + 4]);
+                        t[2 * k + 1] = _mm_unpackhi_epi16(r[k], r[k + 4]);
+                    }
+                    r = t;
+                }
+                for (k, r) in r.iter().enumerate() {
+                    _mm_storeu_si128(dst.add((j + k) * ds + i * 2).cast(), *r);
+                }
+            }
+        }
+        if ti < ni {
+            scalar::<u16>(src.add(ti * ss), ss, dst.add(ti * 2), ds, ni - ti, tj);
+        }
+        if tj < nj {
+            scalar::<u16>(src.add(tj * 2), ss, dst.add(tj * ds), ds, ni, nj - tj);
         }
     }
 }

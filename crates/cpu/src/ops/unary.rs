@@ -4,9 +4,9 @@
 
 use super::loops::Loops;
 use super::rows::{self, CHUNK};
+use super::rules::*;
 use super::vec::map::{map, Affine, Map, Scalar, Times};
 use super::vec::{math, Lanes};
-use super::rules::*;
 use crate::node::{src, Node, View};
 use crate::table::{no_work, tasks_by_size, OpEntry};
 use crate::team::Team;
@@ -208,8 +208,7 @@ fn supports_unary(op: &ggml_tensor) -> Result<(), &'static str> {
 }
 
 /// UNARY.
-pub static UNARY: OpEntry =
-    OpEntry { supports: supports_unary, work: no_work, n_tasks: tasks_by_size, run: run_unary };
+pub static UNARY: OpEntry = OpEntry { supports: supports_unary, work: no_work, n_tasks: tasks_by_size, run: run_unary };
 /// SQR, SQRT, LOG, SIN, COS, CLAMP, LEAKY_RELU, SCALE.
 pub static SINGLE: OpEntry =
     OpEntry { supports: supports_float, work: no_work, n_tasks: tasks_by_size, run: run_single };

@@ -5,6 +5,9 @@
 
 use super::lanes::Lanes;
 
+/// `(e^r - 1 - r) / r^2` for `|r|` up to half of ln 2.
+const EXP: [f32; 6] = [1.979_022_3e-4, 1.394_478_4e-3, 8.333_498e-3, 4.166_629_3e-2, 0.166_666_65, 0.5];
+
 /// Horner evaluation, highest coefficient first.
 #[inline(always)]
 unsafe fn poly<V: Lanes, const N: usize>(x: V, c: [f32; N]) -> V {
@@ -32,7 +35,7 @@ pub unsafe fn exp<V: Lanes>(x: V) -> V {
         // ln 2 in two parts; the product with the first is exact.
         let r = n.fnma(V::splat(0.693_359_4), x);
         let r = n.fnma(V::splat(-2.121_944_4e-4), r);
-        let p = poly(r, [1.979_022_3e-4, 1.394_478_4e-3, 8.333_497e-3, 4.166_629_3e-2, 0.166_666_66, 0.5]);
+        let p = poly(r, EXP);
         let p = p.fma(r.mul(r), r).add(V::splat(1.0));
         p.scale2(n)
     }
@@ -171,15 +174,7 @@ unsafe fn erf_small<V: Lanes>(a: V) -> V {
         let z = a.mul(a);
         let p = poly(
             z,
-            [
-                8.316_912e-5,
-                -8.130_051e-4,
-                5.199_911e-3,
-                -2.685_894_4e-2,
-                0.112_836_875,
-                -0.376_126_32,
-                0.128_379_17,
-            ],
+            [8.316_912e-5, -8.130_051e-4, 5.199_911e-3, -2.685_894_4e-2, 0.112_836_875, -0.376_126_32, 0.128_379_17],
         );
         p.fma(a, a)
     }
@@ -237,7 +232,7 @@ pub unsafe fn expm1<V: Lanes>(x: V) -> V {
         let n = x.mul(V::splat(std::f32::consts::LOG2_E)).round_even();
         let r = n.fnma(V::splat(0.693_359_4), x);
         let r = n.fnma(V::splat(-2.121_944_4e-4), r);
-        let p = poly(r, [1.979_022_3e-4, 1.394_478_4e-3, 8.333_497e-3, 4.166_629_3e-2, 0.166_666_66, 0.5]);
+        let p = poly(r, EXP);
         // 2^n (e^r - 1) + (2^n - 1): no cancellation near zero, where n is 0.
         let q = p.fma(r.mul(r), r);
         let small = q.scale2(n).add(one.scale2(n).sub(one));

@@ -19,11 +19,7 @@ fn fused(a: f32, b: f32, c: f32) -> f32 {
 
 #[inline(always)]
 fn zip(a: Portable, b: Portable, f: impl Fn(f32, f32) -> f32) -> Portable {
-    let mut r = [0.0; LANES];
-    for i in 0..LANES {
-        r[i] = f(a.0[i], b.0[i]);
-    }
-    Portable(r)
+    Portable(std::array::from_fn(|i| f(a.0[i], b.0[i])))
 }
 
 #[inline(always)]
@@ -112,19 +108,11 @@ impl Lanes for Portable {
     }
     #[inline(always)]
     unsafe fn fma(self, b: Self, c: Self) -> Self {
-        let mut r = c.0;
-        for i in 0..LANES {
-            r[i] = fused(self.0[i], b.0[i], r[i]);
-        }
-        Portable(r)
+        Portable(std::array::from_fn(|i| fused(self.0[i], b.0[i], c.0[i])))
     }
     #[inline(always)]
     unsafe fn fnma(self, b: Self, c: Self) -> Self {
-        let mut r = c.0;
-        for i in 0..LANES {
-            r[i] = fused(-self.0[i], b.0[i], r[i]);
-        }
-        Portable(r)
+        Portable(std::array::from_fn(|i| fused(-self.0[i], b.0[i], c.0[i])))
     }
     #[inline(always)]
     unsafe fn max(self, o: Self) -> Self {
@@ -186,11 +174,7 @@ impl Lanes for Portable {
     }
     #[inline(always)]
     unsafe fn select(m: Self::Mask, a: Self, b: Self) -> Self {
-        let mut r = [0.0; LANES];
-        for i in 0..LANES {
-            r[i] = if m[i] { a.0[i] } else { b.0[i] };
-        }
-        Portable(r)
+        Portable(std::array::from_fn(|i| if m[i] { a.0[i] } else { b.0[i] }))
     }
     #[inline(always)]
     unsafe fn sum(self) -> f32 {

@@ -137,6 +137,10 @@ impl Kernel for Max {
                 acc[1] = V::load(self.x.add(i + LANES)).max(acc[1]);
                 i += 2 * LANES;
             }
+            if i + LANES <= self.n {
+                acc[0] = V::load(self.x.add(i)).max(acc[0]);
+                i += LANES;
+            }
             let mut m = acc[0].max(acc[1]).hmax();
             while i < self.n {
                 let v = self.x.add(i).read_unaligned();
@@ -155,63 +159,4 @@ impl Kernel for Max {
 pub unsafe fn max(x: *const f32, n: usize) -> f32 {
     // SAFETY: the caller's promise.
     unsafe { dispatch(Max { x, n }) }
-}
-
-struct ExpSum {
-    x: *mut f32,
-    n: usize,
-    max: f32,
-}
-
-impl Kernel for ExpSum {
-    type Out = f64;
-    #[inline(always)]
-    unsafe fn run<V: Lanes>(self) -> f64 {
-        // SAFETY: reads and writes stay below n: the caller's promise.
-        unsafe {
-            let m = V::splat(self.max);
-            let mut total = 0.0f64;
-            let mut start = 0;
-            while start < self.n {
-                let end = (start + BLOCK).min(self.n);
-                let mut acc = [V::splat(0.0); 2];
-                let mut i = start;
-                while i + 2 * LANES <= end {
-                    for (k, acc) in acc.iter_mut().enumerate() {
-                        let p = self.x.add(i + k * LANES);
-                        let e = super::math::exp(V::load(p).sub(m));
-                        e.store(p);
-                        *acc = acc.add(e);
-                    }
-                    i += 2 * LANES;
-                }
-                if i + LANES <= end {
-                    let p = self.x.add(i);
-                    let e = super::math::exp(V::load(p).sub(m));
-                    e.store(p);
-                    acc[0] = acc[0].add(e);
-                    i += LANES;
-                }
-                if i < end {
-                    let mut last = [f32::NEG_INFINITY; LANES];
-                    std::ptr::copy_nonoverlapping(self.x.add(i), last.as_mut_ptr(), end - i);
-                    let e = super::math::exp(V::from_array(last).sub(m));
-                    e.store_n(self.x.add(i), end - i);
-                    acc[1] = acc[1].add(e);
-                }
-                total += acc[0].add(acc[1]).sum_f64();
-                start = end;
-            }
-            total
-        }
-    }
-}
-
-/// Replaces each value by `e^(value - max)` and answers their sum. `max` is finite.
-///
-/// # Safety
-/// `x` is good for `n` values.
-pub unsafe fn exp_sum(x: *mut f32, n: usize, max: f32) -> f64 {
-    // SAFETY: the caller's promise.
-    unsafe { dispatch(ExpSum { x, n, max }) }
 }
