@@ -80,7 +80,8 @@ fn element(call: &str, t: &ggml_tensor, index: [i64; GGML_MAX_DIMS]) -> Option<*
         error::report_at(&Error::argument(text), t);
         return None;
     }
-    let offset = (0..GGML_MAX_DIMS).fold(0, |sum: usize, i| sum.wrapping_add((index[i] as usize).wrapping_mul(t.nb[i])));
+    let offset =
+        (0..GGML_MAX_DIMS).fold(0, |sum: usize, i| sum.wrapping_add((index[i] as usize).wrapping_mul(t.nb[i])));
     Some(t.data.cast::<u8>().wrapping_add(offset))
 }
 

@@ -81,8 +81,8 @@ pub unsafe fn conv_1d(ctx: Ctx, call: &str, a: T, b: T, x: Axis) -> T {
         let ty = gathered(a);
         let cols = step(ctx, call, [a, b], |[a, b]| conv::im2col_1d(a, b, x, UNUSED, ty))?;
         let (c, k) = (ne(cols), ne(a));
-        let left = reshape(ctx, call, cols, [c[0], product(&[c[2], c[1]]), 1, 1])?;
         let right = reshape(ctx, call, a, [product(&[k[0], k[1]]), k[2], 1, 1])?;
+        let left = reshape(ctx, call, cols, [c[0], product(&[c[2], c[1]]), 1, 1])?;
         let out = mul_mat(ctx, call, left, right)?;
         reshape(ctx, call, out, [c[1], k[2], c[2], 1])
     };
@@ -110,8 +110,8 @@ pub unsafe fn conv_2d(ctx: Ctx, call: &str, a: T, b: T, x: Axis, y: Axis) -> T {
         let ty = gathered(a);
         let cols = step(ctx, call, [a, b], |[a, b]| conv::im2col_2d(a, b, x, y, ty))?;
         let (c, k) = (ne(cols), ne(a));
-        let left = reshape(ctx, call, cols, [c[0], product(&[c[3], c[2], c[1]]), 1, 1])?;
         let right = reshape(ctx, call, a, [product(&k[..3]), k[3], 1, 1])?;
+        let left = reshape(ctx, call, cols, [c[0], product(&[c[3], c[2], c[1]]), 1, 1])?;
         let out = mul_mat(ctx, call, left, right)?;
         let out = reshape(ctx, call, out, [c[1], c[2], c[3], k[3]])?;
         swap_23(ctx, call, out)
@@ -147,8 +147,8 @@ pub unsafe fn conv_3d(ctx: Ctx, call: &str, a: T, b: T, ic: i64, axes: [Axis; 3]
         // a rule above has refused `ic` unless it divides both; an empty batch has no depth to be found
         let (oc, n) = (k[3].checked_div(ic).unwrap_or(0), s[3].checked_div(ic).unwrap_or(0));
         let od = c[3].checked_div(n).unwrap_or(0);
-        let left = reshape(ctx, call, cols, [c[0], product(&[c[3], c[2], c[1]]), 1, 1])?;
         let right = reshape(ctx, call, a, [product(&[k[0], k[1], k[2], ic]), oc, 1, 1])?;
+        let left = reshape(ctx, call, cols, [c[0], product(&[c[3], c[2], c[1]]), 1, 1])?;
         let out = mul_mat(ctx, call, left, right)?;
         let out = reshape(ctx, call, out, [product(&[c[1], c[2]]), od, n, oc])?;
         let out = swap_23(ctx, call, out)?;

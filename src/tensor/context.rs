@@ -173,7 +173,8 @@ impl Context {
     /// A tensor object, all zero but for its shape of one element, with `extra` bytes of data behind it.
     pub(super) fn alloc_tensor(&mut self, extra: usize) -> Result<NonNull<ggml_tensor>, Error> {
         let bytes = size_of::<ggml_tensor>().checked_add(extra);
-        let bytes = bytes.ok_or_else(|| Error::memory(format!("a tensor of {extra} bytes does not fit into memory")))?;
+        let bytes =
+            bytes.ok_or_else(|| Error::memory(format!("a tensor of {extra} bytes does not fit into memory")))?;
         let tensor = self.alloc_object(GGML_OBJECT_TYPE_TENSOR, bytes)?.cast::<ggml_tensor>();
         // SAFETY: the object has room for a tensor, and 16 bytes of alignment are enough for one.
         unsafe { tensor.write(blank()) };
@@ -207,8 +208,7 @@ impl Context {
         self.spills.try_reserve(1).ok()?;
         // SAFETY: the layout has a size.
         let spill = NonNull::new(unsafe { alloc(Layout::new::<Spill>()) })?.cast::<Spill>();
-        let head =
-            Object { offs: 0, size: 0, next: null_mut(), kind: GGML_OBJECT_TYPE_TENSOR, padding: [0; 4] };
+        let head = Object { offs: 0, size: 0, next: null_mut(), kind: GGML_OBJECT_TYPE_TENSOR, padding: [0; 4] };
         self.spills.push(spill);
         // SAFETY: freshly allocated with the layout of a `Spill`; the field's address is not NULL.
         unsafe {

@@ -63,8 +63,7 @@ pub fn im2col_3d(a: &ggml_tensor, b: &ggml_tensor, ic: i64, axes: [Axis; 3], ty:
     let oh = windows_or_error(y, b.ne[1], a.ne[1], a, b)?;
     let ow = windows_or_error(x, b.ne[0], a.ne[0], a, b)?;
     let ne = [product(&[a.ne[0], a.ne[1], a.ne[2], ic]), ow, oh, product(&[od, b.ne[3] / ic])];
-    Ok(NodeSpec::new(GGML_OP_IM2COL_3D, ty, ne)
-        .params([x.s, y.s, z.s, x.p, y.p, z.p, x.d, y.d, z.d, channels]))
+    Ok(NodeSpec::new(GGML_OP_IM2COL_3D, ty, ne).params([x.s, y.s, z.s, x.p, y.p, z.p, x.d, y.d, z.d, channels]))
 }
 
 /// CONV_2D: `a` [KW, KH, IC, OC], `b` [W, H, IC, N] give [OW, OH, OC, N] in the format of `b`.
@@ -101,12 +100,8 @@ pub fn conv_3d(a: &ggml_tensor, b: &ggml_tensor, axes: [Axis; 3], c: i32, n: i32
     require!(a.ne[3] == wide_c * wide_oc, "{}: ne[3] must be {c} * {oc} channels", show("src0", a));
     require!(b.ne[3] == wide_c * wide_n, "{}: ne[3] must be {c} channels * {n}", show("src1", b));
     let [x, y, z] = axes;
-    let ne = [
-        windows(x, b.ne[0], a.ne[0])?,
-        windows(y, b.ne[1], a.ne[1])?,
-        windows(z, b.ne[2], a.ne[2])?,
-        wide_oc * wide_n,
-    ];
+    let ne =
+        [windows(x, b.ne[0], a.ne[0])?, windows(y, b.ne[1], a.ne[1])?, windows(z, b.ne[2], a.ne[2])?, wide_oc * wide_n];
     Ok(NodeSpec::new(GGML_OP_CONV_3D, GGML_TYPE_F32, ne)
         .params([x.s, y.s, z.s, x.p, y.p, z.p, x.d, y.d, z.d, c, n, oc]))
 }

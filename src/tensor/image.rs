@@ -54,11 +54,7 @@ pub fn pad_reflect_1d(a: &ggml_tensor, p0: i32, p1: i32) -> Result<NodeSpec, Err
 pub fn roll(a: &ggml_tensor, shifts: [i32; GGML_MAX_DIMS]) -> Result<NodeSpec, Error> {
     require!(a.nb[0] == shape::type_size(a.r#type), "{} must have contiguous rows", show("src0", a));
     for (i, &shift) in shifts.iter().enumerate() {
-        require!(
-            i64::from(shift).abs() < a.ne[i],
-            "shift {shift} must be below ne[{i}] of {}",
-            show("src0", a)
-        );
+        require!(i64::from(shift).abs() < a.ne[i], "shift {shift} must be below ne[{i}] of {}", show("src0", a));
     }
     Ok(NodeSpec::like(GGML_OP_ROLL, a).params(shifts))
 }

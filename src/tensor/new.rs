@@ -10,7 +10,10 @@ use std::ptr::null_mut;
 /// The rule of `ggml_new_tensor`: 1 to 4 dimensions, those left out are 1.
 pub fn leaf(ty: ggml_type, ne: &[i64]) -> Result<NodeSpec, Error> {
     if ne.is_empty() || ne.len() > GGML_MAX_DIMS {
-        return Err(Error::argument(format!("{} dimensions were asked for, 1 to {GGML_MAX_DIMS} can be had", ne.len())));
+        return Err(Error::argument(format!(
+            "{} dimensions were asked for, 1 to {GGML_MAX_DIMS} can be had",
+            ne.len()
+        )));
     }
     let mut all = [1; GGML_MAX_DIMS];
     all[..ne.len()].copy_from_slice(ne);

@@ -41,6 +41,5 @@ pub fn pool_1d(a: &ggml_tensor, op: ggml_op_pool, k: i32, s: i32, p: i32) -> Res
 pub fn pool_2d(a: &ggml_tensor, op: ggml_op_pool, x: Window, y: Window) -> Result<NodeSpec, Error> {
     known(op)?;
     let ne = [count(x, a.ne[0], a)?, count(y, a.ne[1], a)?, a.ne[2], a.ne[3]];
-    Ok(NodeSpec::new(GGML_OP_POOL_2D, GGML_TYPE_F32, ne)
-        .params([op.0, x.k, y.k, x.s, y.s, x.p as i32, y.p as i32]))
+    Ok(NodeSpec::new(GGML_OP_POOL_2D, GGML_TYPE_F32, ne).params([op.0, x.k, y.k, x.s, y.s, x.p as i32, y.p as i32]))
 }

@@ -46,11 +46,7 @@ pub fn count_equal(a: &ggml_tensor, b: &ggml_tensor) -> Result<NodeSpec, Error> 
 /// ARGSORT: i32 of the shape of `a`.
 pub fn argsort(a: &ggml_tensor, order: ggml_sort_order) -> Result<NodeSpec, Error> {
     require!(indexable(a), "{}: ne[0] must be below 2^31", show("src0", a));
-    require!(
-        order == GGML_SORT_ORDER_ASC || order == GGML_SORT_ORDER_DESC,
-        "there is no sort order {}",
-        order.0
-    );
+    require!(order == GGML_SORT_ORDER_ASC || order == GGML_SORT_ORDER_DESC, "there is no sort order {}", order.0);
     Ok(NodeSpec::new(GGML_OP_ARGSORT, GGML_TYPE_I32, a.ne).params([order.0]))
 }
 

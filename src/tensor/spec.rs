@@ -68,7 +68,17 @@ pub struct NodeSpec {
 impl NodeSpec {
     /// A contiguous node with memory of its own and no name.
     pub fn new(op: ggml_op, ty: ggml_type, ne: [i64; GGML_MAX_DIMS]) -> Self {
-        NodeSpec { ty, ne, nb: None, op, params: [0; N_PARAMS], place: Place::Own, naming: Naming::Blank, self_src: None, n_src: GGML_MAX_SRC }
+        NodeSpec {
+            ty,
+            ne,
+            nb: None,
+            op,
+            params: [0; N_PARAMS],
+            place: Place::Own,
+            naming: Naming::Blank,
+            self_src: None,
+            n_src: GGML_MAX_SRC,
+        }
     }
 
     /// A contiguous node of the format and shape of `a`.

@@ -4,7 +4,6 @@ use crate::entry;
 use crate::tensor::{elementwise, node};
 use ggml_oxide_abi::*;
 
-
 entry! {
     /// `a + b` for each element. `b` is repeated to the shape of `a`, which the result has.
     pub fn ggml_add(ctx: *mut ggml_context, a: *mut ggml_tensor, b: *mut ggml_tensor) -> *mut ggml_tensor {

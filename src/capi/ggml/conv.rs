@@ -21,7 +21,6 @@ unsafe fn half(a: *const ggml_tensor, i: usize) -> c_int {
     unsafe { dim(a, i) / 2 }
 }
 
-
 entry! {
     /// The windows of `b` as rows. In two dimensions: kernel `a` [KW, KH, IC, _], picture `b` [W, H, IC, N] give
     /// `dst_type` [IC*KH*KW, OW, OH, N]. In one: `a` [K, IC, _], `b` [L, IC, N] give [IC*K, OL, N]. s, p, d: stride, zeros on either

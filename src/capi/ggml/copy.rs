@@ -5,7 +5,6 @@ use crate::tensor::{copy, node};
 use ggml_oxide_abi::*;
 use std::ffi::c_int;
 
-
 entry! {
     /// Copies `a` into `b`, which has as many elements and any format or layout; the result is a view of `b`.
     pub fn ggml_cpy(ctx: *mut ggml_context, a: *mut ggml_tensor, b: *mut ggml_tensor) -> *mut ggml_tensor {

@@ -39,7 +39,6 @@ unsafe fn build(
     }
 }
 
-
 entry! {
     /// A node that `fun` computes from one source, in the shape and format of `a`. `n_tasks`: threads that share it, or
     /// `GGML_N_TASKS_MAX`.

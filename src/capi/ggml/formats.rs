@@ -31,7 +31,8 @@ fn check(call: &str, ty: Type, data: *const c_void, n: i64) -> Option<usize> {
     match len {
         Some(len) if !data.is_null() => Some(len),
         _ => {
-            let rule = if data.is_null() { "the memory is NULL" } else { "must be a whole number of blocks, not negative" };
+            let rule =
+                if data.is_null() { "the memory is NULL" } else { "must be a whole number of blocks, not negative" };
             error::report(&Error::argument(format!("{call}: {n} elements of {}: {rule}", ty.name())));
             None
         }
@@ -154,8 +155,7 @@ unsafe impl Send for Traits {}
 unsafe impl Sync for Traits {}
 
 static TRAITS: LazyLock<Traits> = LazyLock::new(|| {
-    let names: Vec<CString> =
-        (0..CODECS.len() as i32).map(|id| error::c_string(types::name_of_id(id))).collect();
+    let names: Vec<CString> = (0..CODECS.len() as i32).map(|id| error::c_string(types::name_of_id(id))).collect();
     let entry = |(id, name): (usize, &CString)| traits_of(id as i32, name.as_ptr());
     Traits { table: names.iter().enumerate().map(entry).collect(), _names: names }
 });

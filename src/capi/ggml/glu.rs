@@ -4,7 +4,6 @@ use crate::entry;
 use crate::tensor::{elementwise, node};
 use ggml_oxide_abi::*;
 
-
 entry! {
     /// A gated unit: `f(x) * g`, where `x` and `g` are the halves of each row of `a`, or the other way round if `swapped`.
     /// [2n, ne1, ne2, ne3] gives [n, ne1, ne2, ne3]. Rows of `a` are packed.

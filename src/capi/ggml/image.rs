@@ -5,7 +5,6 @@ use crate::tensor::{image, misc, node};
 use ggml_oxide_abi::*;
 use std::ffi::c_int;
 
-
 entry! {
     /// f32 `a` with dimensions 0 and 1 `scale_factor` times as large.
     pub fn ggml_upscale(ctx: *mut ggml_context, a: *mut ggml_tensor, scale_factor: c_int, mode: ggml_scale_mode) -> *mut ggml_tensor {

@@ -8,7 +8,6 @@ use crate::tensor::{matmul, node};
 use ggml_oxide_abi::*;
 use std::ffi::c_int;
 
-
 entry! {
     /// Matrix product: `a` [k, m, a2, a3], not transposed, and `b` [k, n, b2, b3], b2 and b3 multiples of a2 and a3, give
     /// f32 [m, n, b2, b3]: the dot products of the rows of `a` and `b`.

@@ -19,5 +19,7 @@ mod query;
 mod reduce;
 mod rope;
 mod system;
+#[cfg(test)]
+mod tests;
 mod unary;
 mod view;

@@ -6,7 +6,6 @@ use crate::tensor::{node, norm};
 use ggml_oxide_abi::*;
 use std::ffi::c_int;
 
-
 entry! {
     /// `(x - mean) / sqrt(variance + eps)` along each row.
     pub fn ggml_norm(ctx: *mut ggml_context, a: *mut ggml_tensor, eps: f32) -> *mut ggml_tensor {

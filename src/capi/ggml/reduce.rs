@@ -5,7 +5,6 @@ use crate::tensor::{compose, node, reduce};
 use ggml_oxide_abi::*;
 use std::ffi::c_int;
 
-
 entry! {
     /// The sum of all elements: one element.
     pub fn ggml_sum(ctx: *mut ggml_context, a: *mut ggml_tensor) -> *mut ggml_tensor {

@@ -8,7 +8,6 @@ use crate::tensor::rope::{self, Rope};
 use ggml_oxide_abi::*;
 use std::ffi::c_int;
 
-
 entry! {
     /// Turns pairs of the first `n_dims` elements of each row of `a` [n, heads, tokens, batch] by angles that grow with the position,
     /// `b` i32 [tokens]. `mode`: one of `GGML_ROPE_TYPE_*`.

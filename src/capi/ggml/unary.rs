@@ -4,7 +4,6 @@ use crate::entry;
 use crate::tensor::{elementwise, node};
 use ggml_oxide_abi::*;
 
-
 entry! {
     /// A copy of `a`, contiguous.
     pub fn ggml_dup(ctx: *mut ggml_context, a: *mut ggml_tensor) -> *mut ggml_tensor {

@@ -5,7 +5,6 @@ use crate::tensor::{node, view};
 use ggml_oxide_abi::*;
 use std::ffi::c_int;
 
-
 entry! {
     /// The elements of `a`, contiguous, in the shape of `b`, whose data are not looked at.
     pub fn ggml_reshape(ctx: *mut ggml_context, a: *mut ggml_tensor, b: *mut ggml_tensor) -> *mut ggml_tensor {

@@ -10,11 +10,7 @@ fn name(t: *mut ggml_tensor) -> String {
     ggml_oxide_shape::name(unsafe { &*t })
 }
 
-fn one(
-    ctx: &Ctx,
-    a: *mut ggml_tensor,
-    rule: impl FnOnce(&ggml_tensor) -> Result<NodeSpec, Error>,
-) -> *mut ggml_tensor {
+fn one(ctx: &Ctx, a: *mut ggml_tensor, rule: impl FnOnce(&ggml_tensor) -> Result<NodeSpec, Error>) -> *mut ggml_tensor {
     // SAFETY: a live context and a live tensor.
     unsafe { node(ctx.0, "test", [a], [], |[a], []| rule(a)) }
 }

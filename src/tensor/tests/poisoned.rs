@@ -49,8 +49,7 @@ fn what_is_built_on_it_has_the_first_cause() {
     }
     // a poisoned optional source poisons too
     // SAFETY: live context and tensors.
-    let soft =
-        unsafe { node(ctx.0, "s", [w], [bad], |[a], [m]| crate::tensor::norm::soft_max(a, m, 1.0, 0.0, false)) };
+    let soft = unsafe { node(ctx.0, "s", [w], [bad], |[a], [m]| crate::tensor::norm::soft_max(a, m, 1.0, 0.0, false)) };
     assert_eq!(cause(soft), first);
 }
 
@@ -81,9 +80,8 @@ fn a_full_context_gives_stand_ins_outside_of_it() {
     let mut last = null_mut();
     for _ in 0..20 {
         // SAFETY: live context and tensors.
-        let t = unsafe {
-            node(ctx.0, "ggml_add", [a, b], [], |[a, b], []| elementwise::binary(GGML_OP_ADD, a, b, false))
-        };
+        let t =
+            unsafe { node(ctx.0, "ggml_add", [a, b], [], |[a, b], []| elementwise::binary(GGML_OP_ADD, a, b, false)) };
         assert!(cause(t).starts_with("ggml_add: context is full: "), "{}", cause(t));
         // SAFETY: live tensor of this context.
         unsafe {

@@ -137,8 +137,7 @@ fn several_nodes() {
         assert_eq!(out(compose::conv_2d_dw(ctx.0, "c", kd, b2, ONE, ONE)), (GGML_OP_RESHAPE, [8, 7, 4, 5]));
         assert_eq!(out(compose::conv_3d(ctx.0, "c", k3, b3, 4, [ONE; 3])), (GGML_OP_RESHAPE, [6, 5, 4, 6]));
         assert_eq!(out(compose::argsort_top_k(ctx.0, "c", b2, 3)), (GGML_OP_VIEW, [3, 9, 4, 5]));
-        let formats: Vec<_> =
-            ctx.get().tensors().filter(|&t| (*t).op == GGML_OP_IM2COL).map(|t| (*t).r#type).collect();
+        let formats: Vec<_> = ctx.get().tensors().filter(|&t| (*t).op == GGML_OP_IM2COL).map(|t| (*t).r#type).collect();
         assert_eq!(formats, [GGML_TYPE_F16, GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_F16]);
     }
 }
@@ -152,7 +151,10 @@ fn several_nodes_keep_the_first_cause() {
     // SAFETY: a live context, live tensors or NULL.
     unsafe {
         for (t, text) in [
-            (compose::conv_2d(ctx.0, "conv", k, b, ONE, ONE), "conv: src0 'k' f16[3,3,4,8] and src1 'b' f32[10,9,5,5]: ne[2] must be equal"),
+            (
+                compose::conv_2d(ctx.0, "conv", k, b, ONE, ONE),
+                "conv: src0 'k' f16[3,3,4,8] and src1 'b' f32[10,9,5,5]: ne[2] must be equal",
+            ),
             (compose::conv_2d(ctx.0, "conv", null, b, ONE, ONE), "conv: source 0 is NULL"),
             (compose::conv_2d(ctx.0, "conv", k, null, ONE, ONE), "conv: source 1 is NULL"),
             (compose::conv_1d(ctx.0, "conv", null, null, ONE), "conv: source 0 is NULL"),
