@@ -106,6 +106,16 @@ fn block_formats() {
 }
 
 #[test]
+fn activations_may_be_blocks_too() {
+    for w in [GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_Q4_0, GGML_TYPE_Q8_0] {
+        for size in [[5, 1, 64], [37, 40, 96]] {
+            let batch = [1, 1, 2, 1];
+            run(&Case { w, x: GGML_TYPE_Q8_0, size, batch, order: PLAIN, x_order: [0, 2, 1, 3], gap: 0, tol: 1e-2 });
+        }
+    }
+}
+
+#[test]
 fn no_terms_give_zero_and_no_elements_give_nothing() {
     for (m, n, k) in [(3, 2, 0), (0, 2, 3), (3, 0, 3)] {
         let mut world = World::new();

@@ -204,6 +204,10 @@ fn run(node: &Node, team: &Team) {
 
 /// Reads a row of plain elements with any stride.
 fn read_row(ty: ggml_type, row: *const u8, nb0: usize, to: &mut [f32]) {
+    if ty == GGML_TYPE_F32 && nb0 == 4 {
+        // SAFETY: a row of adjacent values whose memory and alignment were checked.
+        return unsafe { std::ptr::copy_nonoverlapping(row.cast::<f32>(), to.as_mut_ptr(), to.len()) };
+    }
     for (i, v) in to.iter_mut().enumerate() {
         let p = row.wrapping_add(i * nb0);
         // SAFETY: element i of a row whose memory and alignment were checked.
