@@ -20,7 +20,14 @@ pub struct Gemm<'a> {
     pub(crate) dst: Dst,
     pub(crate) isa: Isa,
     precision: Precision,
+    /// Added to each column of the result, as that many values.
+    pub(crate) bias: Option<*const f32>,
 }
+
+// SAFETY: the bias is only read; who gave it vouched for it.
+unsafe impl Sync for Gemm<'_> {}
+// SAFETY: as above; the pointer is not tied to a thread.
+unsafe impl Send for Gemm<'_> {}
 
 impl<'a> Gemm<'a> {
     /// Prepares `dst = W * X` with the instruction set of this machine.
@@ -64,7 +71,22 @@ impl<'a> Gemm<'a> {
         if cells(m, n).and(cells(m, k)).and(cells(n, k)).is_none() {
             return Err(Error::TooLarge);
         }
-        Ok(Gemm { shape, w, x, dst, isa, precision })
+        Ok(Gemm { shape, w, x, dst, isa, precision, bias: None })
+    }
+
+    /// Adds `bias[j]` to column `j` of every batch of the result once its sums are complete: the bits are those of adding it
+    /// afterwards. One side must be [`Side::Custom`].
+    ///
+    /// # Errors
+    /// [`Error::Bias`] for two matrices: their direct paths do not add.
+    ///
+    /// # Safety
+    /// While the product runs, `n` aligned values at `bias` are readable and nobody writes them.
+    pub unsafe fn with_bias(self, bias: *const f32) -> Result<Self, Error> {
+        if let (Side::Matrix(_), Side::Matrix(_)) = (&self.w, &self.x) {
+            return Err(Error::Bias);
+        }
+        Ok(Gemm { bias: Some(bias), ..self })
     }
 
     fn path(&self, nth: usize) -> Path {
@@ -74,7 +96,7 @@ impl<'a> Gemm<'a> {
             return Path::Empty;
         }
         let small = |s: &Side| matches!(s, Side::Matrix(_));
-        let direct = dot_path(m, n, self.w.direct() && small(&self.x), self.x.direct() && small(&self.w));
+        let direct = dot_path(m, n, k, self.w.direct() && small(&self.x), self.x.direct() && small(&self.w));
         if let Some(path) = direct {
             return path;
         }

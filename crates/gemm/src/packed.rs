@@ -220,9 +220,28 @@ impl<E: Engine> Job<'_, '_, E> {
                             add: r.k_from + k > 0,
                         });
                     }
+                    if let Some(bias) = self.gemm.bias.filter(|_| r.k_from + k + kc == self.gemm.shape.k) {
+                        let at = dst.wrapping_add(row + col * ldc);
+                        // SAFETY: the tile as above, whose sums are now complete; the bias has a value for each column.
+                        unsafe { add_bias(at, ldc, b.mr.min(m - row), b.nr.min(n - col), bias.add(col)) };
+                    }
                 }
             }
             k += kc;
+        }
+    }
+}
+
+/// Adds `bias[j]` to the `rows` values of column `j`.
+///
+/// # Safety
+/// The tile is writable and no other thread touches it; `bias` has `cols` values.
+unsafe fn add_bias(c: *mut f32, ldc: usize, rows: usize, cols: usize, bias: *const f32) {
+    for j in 0..cols {
+        // SAFETY: the caller vouches for the column and the value.
+        let (column, b) = unsafe { (core::slice::from_raw_parts_mut(c.add(j * ldc), rows), bias.add(j).read()) };
+        for v in column {
+            *v += b;
         }
     }
 }

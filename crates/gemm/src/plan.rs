@@ -141,11 +141,13 @@ pub(crate) enum Path {
 /// Most rows of the small side for which plain dot products beat packing the other side.
 const DOT_LIMIT: usize = 16;
 
-/// What decides between direct and packed products.
-pub(crate) fn dot_path(m: usize, n: usize, w_rows_direct: bool, x_rows_direct: bool) -> Option<Path> {
-    if n <= DOT_LIMIT && w_rows_direct && (m > n || !x_rows_direct) {
+/// What decides between direct and packed products. `few` rows against rows of length `k`: summing lanes costs a fixed
+/// time per element of the result, packing a fixed time per element of the many rows.
+pub(crate) fn dot_path(m: usize, n: usize, k: usize, w_direct: bool, x_direct: bool) -> Option<Path> {
+    let pays = |few: usize| few <= 2 || few <= DOT_LIMIT && few <= k / 16;
+    if pays(n) && w_direct && (m > n || !x_direct) {
         Some(Path::Dot { swapped: false, few: n })
-    } else if m <= DOT_LIMIT && x_rows_direct {
+    } else if pays(m) && x_direct {
         Some(Path::Dot { swapped: true, few: m })
     } else {
         None

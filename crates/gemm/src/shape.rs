@@ -140,6 +140,8 @@ pub enum Error {
     Block,
     /// A broadcast ratio is 0 or does not divide its batch count.
     Ratio,
+    /// A bias was given for a product of two matrices in memory.
+    Bias,
     /// Sizes overflow.
     TooLarge,
     /// The instruction set is not one of this machine.
@@ -155,6 +157,7 @@ impl std::fmt::Display for Error {
             Error::Type => "an operand has a format that cannot be decoded",
             Error::Block => "row length must be a multiple of the block size of a quantised operand",
             Error::Ratio => "batch counts must be multiples of their broadcast ratios",
+            Error::Bias => "a bias needs an operand that makes its own panels",
             Error::TooLarge => "sizes overflow",
             Error::Isa => "instruction set is not available on this machine",
             Error::Workspace => "workspace is too small",
