@@ -352,10 +352,40 @@ enum Memory {
     ProductOnImage,
 }
 
+/// What adds a bias to a chain's result.
+#[derive(Clone, Copy, PartialEq)]
+enum Bias {
+    None,
+    /// Into memory of its own.
+    Apart,
+    /// Over the result of the chain, as models do.
+    InPlace,
+}
+
 struct Chain {
     world: World,
     out: T,
     image: T,
+}
+
+impl Chain {
+    fn add_bias(&mut self, bias: Bias) {
+        if bias == Bias::None {
+            return;
+        }
+        let ne = t(self.out).ne;
+        let b = self.world.random(GGML_TYPE_F32, [ne[2], 1, 1, 1], PLAIN, 0, &mut Rng(77));
+        let b = self.world.reshape(b, [1, 1, ne[2], 1]);
+        let add = if bias == Bias::InPlace {
+            let add = self.world.bare(GGML_TYPE_F32, ne);
+            t(add).data = t(self.out).data;
+            t(add).view_src = self.out;
+            add
+        } else {
+            self.world.tensor(GGML_TYPE_F32, ne)
+        };
+        self.out = self.world.make_node(add, GGML_OP_ADD, &[self.out, b], &[]);
+    }
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -413,10 +443,16 @@ fn fused_chains_give_the_bits_of_the_nodes() {
                 [(GGML_TYPE_F16, GGML_TYPE_F16), (GGML_TYPE_F32, GGML_TYPE_BF16), (GGML_TYPE_F32, GGML_TYPE_F32)]
             {
                 for memory in memories {
-                    for order in [PLAIN, [2, 0, 1, 3]] {
+                    for (order, bias) in [
+                        (PLAIN, Bias::None),
+                        ([2, 0, 1, 3], Bias::InPlace),
+                        (PLAIN, Bias::Apart),
+                        (PLAIN, Bias::InPlace),
+                    ] {
                         let run = |fuse: bool, nth: usize| {
                             // Everything anew: chains whose memory overlaps destroy their sources.
-                            let c = chain(&c, ic, oc, n, dst, kernel, order, memory, 11);
+                            let mut c = chain(&c, ic, oc, n, dst, kernel, order, memory, 11);
+                            c.add_bias(bias);
                             let (done, chains) = c.world.compute_counting(nth, fuse);
                             done.unwrap();
                             (bytes(c.out), chains)
@@ -566,6 +602,29 @@ fn a_chain_is_fused_only_when_nobody_else_reads_it() {
         let ne = t(patches).ne;
         c.world.reshape(patches, ne);
     }));
+}
+
+#[test]
+fn only_a_bias_of_one_value_per_channel_joins_the_chain() {
+    let c = CONVS[0];
+    let written = |ne: [i64; 4]| {
+        let mut ch = chain(&c, 3, 4, 1, GGML_TYPE_F16, GGML_TYPE_F16, PLAIN, Memory::Apart, 17);
+        let cont = ch.out;
+        let b = ch.world.random(GGML_TYPE_F32, ne, PLAIN, 0, &mut Rng(78));
+        let add = ch.world.node(GGML_OP_ADD, GGML_TYPE_F32, t(cont).ne, &[cont, b], &[]);
+        ch.world.compute_with(2, false).unwrap();
+        let want = bytes(add);
+        ch.world.spoil(cont);
+        ch.world.spoil(add);
+        ch.world.compute_with(2, true).unwrap();
+        assert!(want == bytes(add), "{ne:?}");
+        // The chain's own result was skipped over if the addition joined.
+        bytes(cont).iter().any(|&b| b != 0x5c)
+    };
+    assert!(!written([1, 1, 4, 1]));
+    assert!(written([c.out(0), 1, 1, 1]));
+    assert!(written([1, 1, 1, 1]));
+    assert!(written([c.out(0), c.out(1), 4, 1]));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! im2col chains that run as one product.
 //!
-//! `ggml_conv_2d` and its kin build IM2COL -> RESHAPE -> MUL_MAT -> RESHAPE -> PERMUTE -> CONT. The matrix of patches is kw * kh
+//! `ggml_conv_2d` and its kin build IM2COL -> RESHAPE -> MUL_MAT -> RESHAPE -> PERMUTE -> CONT, and models add a bias. The matrix of patches is kw * kh
 //! times the image; when nothing else reads it, the patches are made while packing instead, and the product goes straight to
 //! where the CONT would have put it.
 //!
@@ -32,6 +32,8 @@ pub(crate) struct Chain {
     staged: Option<*mut u8>,
     kernel: *const u8,
     elem: Type,
+    /// A value for each output channel.
+    bias: Option<*const f32>,
     oc: usize,
     precision: Precision,
     /// Where the product goes.
@@ -120,7 +122,11 @@ pub(crate) fn find(
         return None;
     }
     let oc = kernel.ne[1] as usize;
-    let end = tail(&chase, i, mm, &g, oc);
+    let mut end = tail(&chase, i, mm, &g, oc);
+    let mut bias = None;
+    if let Some((i, add, values)) = end.and_then(|(i, out)| biased(&chase, i, out, oc)) {
+        (end, bias) = (Some((i, add)), Some(values));
+    }
     let mut chain = Chain {
         geometry: g,
         image: image.data.cast(),
@@ -129,6 +135,7 @@ pub(crate) fn find(
         staged: None,
         kernel: kernel.data.cast(),
         elem: plain,
+        bias: bias.map(|b| b.data.cast::<f32>().cast_const()),
         oc,
         precision: precision(mm),
         target: mm.data.cast(),
@@ -136,7 +143,8 @@ pub(crate) fn find(
         image_major: end.is_some(),
     };
     let out = end.map_or(mm, |(_, t)| t);
-    place(&mut chain, im2col, image, kernel, mm, out).then_some(Found { chain, last: end.map_or(i, |(i, _)| i) })
+    place(&mut chain, im2col, image, [kernel, bias.unwrap_or(kernel)], mm, out)
+        .then_some(Found { chain, last: end.map_or(i, |(i, _)| i) })
 }
 
 /// The CONT that puts images apart, if that is what follows.
@@ -165,6 +173,29 @@ fn tail<'a>(
     (split_ok && swapped_ok && out_ok && same_memory && shape::is_contiguous(split)).then_some((i, out))
 }
 
+/// The ADD of one value for each output channel, if that is what follows; with those values.
+fn biased<'a>(
+    chase: &Chaser<'a>,
+    i: usize,
+    out: &ggml_tensor,
+    oc: usize,
+) -> Option<(usize, &'a ggml_tensor, &'a ggml_tensor)> {
+    let (i, add) = chase.reader(out, i + 1, GGML_OP_ADD)?;
+    // SAFETY: a source is NULL or a tensor that lives as long as the graph.
+    let values = unsafe { add.src[1].as_ref() }?;
+    let values_ok = values.r#type == GGML_TYPE_F32
+        && values.ne == [1, 1, oc as i64, 1]
+        && (values.nb[2] == 4 || oc == 1)
+        && (values.data as usize).is_multiple_of(4)
+        && !values.data.is_null();
+    let add_ok = add.r#type == GGML_TYPE_F32
+        && add.ne == out.ne
+        && shape::is_contiguous(add)
+        && check(add).is_ok_and(|e| e.is_some())
+        && !add.data.is_null();
+    (values_ok && add_ok).then_some((i, add, values))
+}
+
 fn bytes(t: &ggml_tensor) -> Range<usize> {
     span(t.data.cast(), shape::nbytes(t))
 }
@@ -182,17 +213,18 @@ fn place(
     c: &mut Chain,
     im2col: &ggml_tensor,
     image: &ggml_tensor,
-    kernel: &ggml_tensor,
+    weights: [&ggml_tensor; 2],
     mm: &ggml_tensor,
     out: &ggml_tensor,
 ) -> bool {
-    let (room, kernel, image) = (bytes(im2col), bytes(kernel), bytes(image));
+    let (room, weights, image) = (bytes(im2col), weights.map(bytes), bytes(image));
+    let clear_of_weights = |r: &Range<usize>| weights.iter().all(|w| apart(r, w));
     // The im2col reads the image and writes its own memory in one node: apart, or the graph is wrong.
-    if !apart(&room, &image) || !apart(&room, &kernel) {
+    if !apart(&room, &image) || !clear_of_weights(&room) {
         return false;
     }
     let mut choose = |reads: &Range<usize>| {
-        let free = |t: &ggml_tensor| apart(&bytes(t), reads) && apart(&bytes(t), &kernel);
+        let free = |t: &ggml_tensor| apart(&bytes(t), reads) && clear_of_weights(&bytes(t));
         if free(out) {
             (c.target, c.copy_to) = (out.data.cast(), None);
             true
@@ -261,7 +293,12 @@ impl Chain {
         // SAFETY: the target has room for the whole result, contiguous; `place` chose it.
         let dst = unsafe { Dst::new(self.target.cast(), [channel, image, 0]) }?;
         let shape = Shape { m, n: self.oc, k, batch: [g.n, 1], ratio: [1, 1] };
-        Ok(f(&Gemm::new(shape, Side::Custom(&patches), Side::Matrix(kernels), dst, self.precision)?))
+        let product = Gemm::new(shape, Side::Custom(&patches), Side::Matrix(kernels), dst, self.precision)?;
+        Ok(f(&match self.bias {
+            // SAFETY: a value for each output channel, apart from everything that the chain writes.
+            Some(bias) => unsafe { product.with_bias(bias) }?,
+            None => product,
+        }))
     }
 
     /// Bytes of scratch memory for `nth` threads.

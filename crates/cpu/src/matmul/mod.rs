@@ -97,6 +97,7 @@ pub(crate) fn rule(e: Error) -> &'static str {
         Error::Type => "the format cannot be multiplied",
         Error::Block => "the length of a quantised row must be a whole number of blocks",
         Error::Ratio => "dimensions 2 and 3 of the first source must divide those of the second",
+        Error::Bias => "a bias cannot be added",
         Error::TooLarge => "the sizes overflow",
         Error::Isa => "the instruction set is not one of this machine",
         Error::Workspace => "the scratch memory is too small",
