@@ -167,14 +167,13 @@ entry! {
     }
     /// Names a tensor; the name is cut to `GGML_MAX_NAME - 1` bytes. Answers the tensor.
     pub fn ggml_set_name(tensor: *mut ggml_tensor, name: *const c_char) -> *mut ggml_tensor {
-        match (tensor.as_mut(), name.is_null()) {
-            (Some(t), false) => {
-                // a name may lie in the tensor itself
-                let name = CStr::from_ptr(name).to_owned();
-                set_name_c(t, &name);
-            }
-            _ => error::fail(GGML_EXT_CODE_NULL_ARGUMENT, "ggml_set_name: the tensor or the name is NULL"),
+        if tensor.is_null() || name.is_null() {
+            error::fail(GGML_EXT_CODE_NULL_ARGUMENT, "ggml_set_name: the tensor or the name is NULL");
+            return tensor;
         }
+        // a name may lie in the tensor itself: it is read before the tensor is borrowed
+        let name = CStr::from_ptr(name).to_owned();
+        set_name_c(&mut *tensor, &name);
         tensor
     }
     /// Sets all bytes of a tensor to 0, gaps of a view included. One without data is an error. Answers the tensor.

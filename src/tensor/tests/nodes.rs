@@ -70,7 +70,7 @@ fn quantised_views() {
     };
     assert!(sound(&[64, 4], &[36], 0) && sound(&[32, 4], &[36], 18) && !sound(&[32, 4], &[36], 36));
     assert!(!sound(&[33], &[], 0));
-    let t = one(&ctx, a, |a| view::transpose(a));
+    let t = one(&ctx, a, view::transpose);
     // SAFETY: live tensor.
     unsafe { assert_eq!(((*t).ne, (*t).nb, (*t).flags), ([4, 64, 1, 1], [36, 18, 144, 144], 0)) };
     let r = one(&ctx, a, |a| view::reshape(a, [32, 8, 1, 1]));
@@ -98,7 +98,7 @@ fn names_tell_what_was_done() {
     assert_eq!(name(one(&ctx, a, |a| copy::cast(a, GGML_TYPE_F16))), "a (copy)");
     assert_eq!(name(one(&ctx, a, |a| view::reshape(a, [8, 1, 1, 1]))), "a (reshaped)");
     assert_eq!(name(one(&ctx, a, |a| view::permute(a, [3, 2, 1, 0]))), "a (permuted)");
-    assert_eq!(name(one(&ctx, a, |a| view::transpose(a))), "a (transposed)");
+    assert_eq!(name(one(&ctx, a, view::transpose)), "a (transposed)");
     assert_eq!(name(one(&ctx, a, |a| elementwise::plain(GGML_OP_SQR, a, true))), "a (view)");
     assert_eq!(name(one(&ctx, a, |a| elementwise::plain(GGML_OP_SQR, a, false))), "");
     assert_eq!(name(one(&ctx, a, |a| Ok(new::dup_tensor(a)))), "");
@@ -125,7 +125,7 @@ fn sources_are_kept_as_rules_say() {
         assert_eq!(((*all).op, (*all).src[0].is_null(), (*all).view_src), (GGML_OP_NONE, true, a));
         let over = node(ctx.0, "test", [a, b], [], |[_, b], []| Ok(NodeSpec::over(GGML_OP_CPY, b, 1)));
         assert_eq!(((*over).view_src, (&(*over).src)[..2].to_vec()), (b, vec![a, b]));
-        let sum = one(&ctx, a, |a| reduce::sum(a));
+        let sum = one(&ctx, a, reduce::sum);
         assert_eq!(((*sum).src[0], (*sum).view_src.is_null()), (a, true));
     }
 }

@@ -116,8 +116,8 @@ fn several_nodes() {
     let ctx = Ctx::new(1 << 16, true);
     let out = |t: *mut ggml_tensor| {
         // SAFETY: live tensor.
-        let t = unsafe { &*t };
-        assert_eq!(t.flags, 0, "{:?}", unsafe { poison::cause(t) });
+        let (t, cause) = unsafe { (&*t, poison::cause(&*t)) };
+        assert_eq!(cause, None);
         (t.op, t.ne)
     };
     let k2 = ctx.tensor("k", GGML_TYPE_F16, &[3, 3, 4, 8]);
