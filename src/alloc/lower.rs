@@ -6,7 +6,7 @@ use super::inplace;
 use super::problem::*;
 use crate::backend::Buft;
 use crate::error::Error;
-use crate::graph::index::Index;
+use crate::graph::{self, index::Index};
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;
 use std::collections::HashSet;
@@ -130,6 +130,8 @@ impl Lowering<'_> {
             self.problem.leafs.push(id);
         }
         for (i, &node) in source.nodes.iter().enumerate() {
+            // SAFETY: the promise of `lower`.
+            unsafe { graph::access::fetch_ahead(source.nodes, i) };
             let space = self.space(source.node_buffers, i, "node")?;
             // SAFETY: the promise of `lower`.
             let t = unsafe { &*node };
@@ -262,6 +264,8 @@ impl Matching<'_> {
             }
         }
         for (i, (&node, known)) in source.nodes.iter().zip(&record.problem.nodes).enumerate() {
+            // SAFETY: the promise of `match_record`.
+            unsafe { graph::access::fetch_ahead(source.nodes, i) };
             // SAFETY: the promise of `match_record`.
             let t = unsafe { &*node };
             let took = record.plan.took[i];

@@ -26,14 +26,19 @@ pub(super) struct Storage {
 /// Where to put every tensor of `problem`. `resize(tensor, space)`: bytes that a tensor needs in another kind of memory than its own.
 pub fn plan(problem: &Problem, resize: &mut dyn FnMut(u32, u32) -> usize) -> Result<Plan, PlanError> {
     check(problem)?;
-    let (mut best, through_views) = attempt(problem, resize, true)?;
-    if through_views {
-        let (plain, _) = attempt(problem, resize, false)?;
-        if (0..problem.spaces.len()).any(|s| plain.size(s) < best.size(s)) {
+    let mut best = attempt(problem, resize, true)?;
+    if best.used_views && !best.spaces.iter().all(Space::is_tight) {
+        let plain = attempt(problem, resize, false)?;
+        if plain.spaces.iter().zip(&best.spaces).any(|(plain, views)| plain.total() < views.total()) {
             best = plain;
         }
     }
-    Ok(best)
+    best.finish(problem)
+}
+
+/// `size` up to the next multiple of `alignment`, a power of two.
+fn padded(size: usize, alignment: usize) -> Option<usize> {
+    Some(size.checked_add(alignment - 1)? & !(alignment - 1))
 }
 
 fn check(problem: &Problem) -> Result<(), PlanError> {
@@ -57,24 +62,36 @@ struct State {
     reads: u32,
     /// Views of it that are still in use.
     views: u32,
-    /// Number of its storage, plus one; 0 while it has none of its own.
-    storage: u32,
+    /// Number of the storage that it lives, or lived, in, plus one; 0 while it never had one.
+    home: u32,
+    /// The tensor that owns its storage: itself, or what it views.
+    owner: u32,
+    /// It has that storage still, and nobody else.
+    holds: bool,
+    /// It is to be placed, by its own.
+    placeable: bool,
     /// It was the result of a step.
     computed: bool,
     /// Never given back: it is an output, or used in an order that gives no lifetime.
     pinned: bool,
 }
 
+impl State {
+    fn new((t, tensor): (usize, &Tensor)) -> Self {
+        let view = tensor.root != NONE;
+        let owner = if view { tensor.root } else { t as u32 };
+        State { owner, placeable: !view && !tensor.external, ..State::default() }
+    }
+}
+
 struct Walk<'a> {
     problem: &'a Problem,
     resize: &'a mut dyn FnMut(u32, u32) -> usize,
     states: Vec<State>,
-    slots: Vec<Option<Slot>>,
-    /// By tensor: the number of the storage that it lives, or lived, in.
-    homes: Vec<u32>,
     took: Vec<Option<u8>>,
     storages: Vec<Storage>,
     spaces: Vec<Space>,
+    resized: Vec<(u32, usize)>,
     step: u32,
     /// Whether storage may be taken through a view, and whether it was.
     allow_views: bool,
@@ -85,16 +102,15 @@ fn attempt(
     problem: &Problem,
     resize: &mut dyn FnMut(u32, u32) -> usize,
     allow_views: bool,
-) -> Result<(Plan, bool), PlanError> {
+) -> Result<Trial, PlanError> {
     let mut walk = Walk {
         problem,
         resize,
-        states: vec![State::default(); problem.tensors.len()],
-        slots: vec![None; problem.tensors.len()],
-        homes: vec![NONE; problem.tensors.len()],
+        states: problem.tensors.iter().enumerate().map(State::new).collect(),
         took: vec![None; problem.nodes.len()],
-        storages: Vec::new(),
+        storages: Vec::with_capacity(problem.nodes.len() / 2 + problem.leafs.len()),
         spaces: problem.spaces.iter().map(|s| Space::new(s.max_size)).collect(),
+        resized: Vec::new(),
         step: 0,
         allow_views,
         used_views: false,
@@ -102,20 +118,56 @@ fn attempt(
     walk.count();
     walk.place_fixed()?;
     walk.run()?;
-    walk.finish()
+    let homes = walk.states.iter().map(|s| s.home).collect();
+    let Walk { took, storages, spaces, resized, used_views, .. } = walk;
+    Ok(Trial { homes, took, storages, spaces, resized, used_views })
+}
+
+/// What one walk came to.
+struct Trial {
+    /// By tensor: number of its storage, plus one.
+    homes: Vec<u32>,
+    took: Vec<Option<u8>>,
+    storages: Vec<Storage>,
+    spaces: Vec<Space>,
+    /// Tensors in another kind of memory than their own, and their bytes there.
+    resized: Vec<(u32, usize)>,
+    used_views: bool,
+}
+
+impl Trial {
+    /// As a plan, each kind of memory packed anew where that makes it smaller.
+    fn finish(mut self, problem: &Problem) -> Result<Plan, PlanError> {
+        let mut chunks: Vec<Vec<usize>> = self.spaces.iter().map(Space::sizes).collect();
+        for (s, (sizes, space)) in chunks.iter_mut().zip(&self.spaces).enumerate() {
+            let total = sizes.iter().try_fold(0usize, |sum, &n| sum.checked_add(n)).ok_or(PlanError::TooLarge(NONE))?;
+            if sizes.len() != 1 || space.is_tight() {
+                continue;
+            }
+            if let Some((packed, offsets)) = pack::pack(&self.storages, s as u32, total) {
+                sizes[0] = packed;
+                for (storage, offset) in self.storages.iter_mut().zip(offsets).filter(|(st, _)| st.space == s as u32) {
+                    storage.place.offset = offset;
+                }
+            }
+        }
+        let slot = |(&home, tensor): (&u32, &Tensor)| {
+            let storage = self.storages.get((home as usize).checked_sub(1)?)?;
+            Some(Slot { space: storage.space, place: storage.place, size: tensor.size })
+        };
+        let mut slots: Vec<Option<Slot>> = self.homes.iter().zip(&problem.tensors).map(slot).collect();
+        for (t, bytes) in self.resized {
+            if let Some(slot) = slots[t as usize].as_mut() {
+                slot.size = bytes;
+            }
+        }
+        Ok(Plan { slots, chunks, took: self.took })
+    }
 }
 
 impl Walk<'_> {
     fn tensor(&self, t: u32) -> Tensor {
         self.problem.tensors[t as usize]
-    }
-
-    /// The tensor that owns the storage of `t`.
-    fn owner(&self, t: u32) -> u32 {
-        match self.tensor(t).root {
-            NONE => t,
-            root => root,
-        }
     }
 
     fn state(&mut self, t: u32) -> &mut State {
@@ -176,22 +228,21 @@ impl Walk<'_> {
                 self.place(src)?;
             }
             if self.needs_place(node.tensor) {
-                self.took[i] = self.take_over(node, srcs);
+                self.took[i] = if node.reuse == 0 { None } else { self.take_over(node, srcs) };
                 if self.took[i].is_none() {
                     self.place(node.tensor)?;
                 }
             }
             for &src in srcs {
-                self.state(src).reads -= 1;
-                self.release(src);
+                self.read(src);
             }
         }
         Ok(())
     }
 
     fn needs_place(&self, t: u32) -> bool {
-        let tensor = self.tensor(t);
-        !tensor.external && tensor.root == NONE && self.slots[t as usize].is_none()
+        let state = &self.states[t as usize];
+        state.placeable && state.home == 0
     }
 
     fn place(&mut self, t: u32) -> Result<(), PlanError> {
@@ -200,32 +251,32 @@ impl Walk<'_> {
         }
         let tensor = self.tensor(t);
         let alignment = self.problem.spaces[tensor.space as usize].alignment;
-        let size = tensor.size.checked_next_multiple_of(alignment).ok_or(PlanError::TooLarge(t))?;
+        let size = padded(tensor.size, alignment).ok_or(PlanError::TooLarge(t))?;
         let place = self.spaces[tensor.space as usize].take(size).ok_or(PlanError::TooLarge(t))?;
         self.storages.push(Storage { space: tensor.space, place, size, used: size, start: self.step, end: u32::MAX });
-        self.state(t).storage = self.storages.len() as u32;
-        self.homes[t as usize] = self.storages.len() as u32 - 1;
-        self.slots[t as usize] = Some(Slot { space: tensor.space, place, size: tensor.size });
+        let home = self.storages.len() as u32;
+        let state = self.state(t);
+        (state.home, state.holds) = (home, true);
         Ok(())
     }
 
     /// Gives the node the storage of a source that dies with this step. The source's index.
     fn take_over(&mut self, node: &Node, srcs: &[u32]) -> Option<u8> {
         for (i, &src) in srcs.iter().enumerate().filter(|(i, _)| *i < 16 && node.reuse >> i & 1 == 1) {
-            let owner = self.owner(src);
+            let owner = self.states[src as usize].owner;
             let via_view = owner != src;
             let (s, o) = (self.states[src as usize], self.states[owner as usize]);
             let last_read = s.reads == 1 && s.views == 0;
             let alone = !via_view || (self.allow_views && self.tensor(src).at_start && o.reads == 0 && o.views == 1);
-            if o.storage == 0 || o.pinned || s.pinned || !last_read || !alone {
+            if !o.holds || o.pinned || s.pinned || !last_read || !alone {
                 continue;
             }
-            let number = o.storage as usize - 1;
+            let number = o.home as usize - 1;
             let storage = self.storages[number];
             let own = self.tensor(node.tensor);
             let size = if own.space == storage.space { own.size } else { (self.resize)(node.tensor, storage.space) };
             let alignment = self.problem.spaces[storage.space as usize].alignment;
-            let Some(padded) = size.checked_next_multiple_of(alignment).filter(|&p| p <= storage.used) else {
+            let Some(padded) = padded(size, alignment).filter(|&p| p <= storage.used) else {
                 continue;
             };
             if padded < storage.used {
@@ -233,58 +284,37 @@ impl Walk<'_> {
                 self.spaces[storage.space as usize].give(tail, storage.used - padded);
                 self.storages[number].used = padded;
             }
+            if own.space != storage.space {
+                self.resized.push((node.tensor, size));
+            }
             self.used_views |= via_view;
-            self.state(owner).storage = 0;
-            self.state(node.tensor).storage = o.storage;
-            self.homes[node.tensor as usize] = number as u32;
-            self.slots[node.tensor as usize] = Some(Slot { space: storage.space, place: storage.place, size });
+            self.state(owner).holds = false;
+            let state = self.state(node.tensor);
+            (state.home, state.holds) = (o.home, true);
             return Some(i as u8);
         }
         None
     }
 
-    /// Gives back the storage of `t` when nothing reads it any more.
-    fn release(&mut self, t: u32) {
-        let state = self.states[t as usize];
+    /// One read of `t` is over. Gives its storage back when nothing else reads that.
+    fn read(&mut self, t: u32) {
+        let state = self.state(t);
+        state.reads -= 1;
         if state.reads > 0 || state.views > 0 {
             return;
         }
-        let owner = self.owner(t);
+        let owner = state.owner;
+        let state = self.state(owner);
         if owner != t {
-            self.state(owner).views -= 1;
+            state.views -= 1;
         }
-        let state = self.states[owner as usize];
-        if state.reads > 0 || state.views > 0 || state.pinned || state.storage == 0 {
+        if state.reads > 0 || state.views > 0 || state.pinned || !state.holds {
             return;
         }
-        let storage = &mut self.storages[state.storage as usize - 1];
+        state.holds = false;
+        let home = state.home as usize - 1;
+        let storage = &mut self.storages[home];
         storage.end = self.step;
         self.spaces[storage.space as usize].give(storage.place, storage.used);
-        self.state(owner).storage = 0;
-    }
-
-    /// The plan of the walk, each kind of memory packed anew where that makes it smaller.
-    fn finish(mut self) -> Result<(Plan, bool), PlanError> {
-        let mut chunks: Vec<Vec<usize>> = self.spaces.iter().map(Space::sizes).collect();
-        for (s, sizes) in chunks.iter_mut().enumerate() {
-            let total = sizes.iter().try_fold(0usize, |sum, &n| sum.checked_add(n)).ok_or(PlanError::TooLarge(NONE))?;
-            if sizes.len() != 1 {
-                continue;
-            }
-            if let Some((packed, offsets)) = pack::pack(&self.storages, s as u32, total) {
-                sizes[0] = packed;
-                self.move_to(s as u32, &offsets);
-            }
-        }
-        Ok((Plan { slots: self.slots, chunks, took: self.took }, self.used_views))
-    }
-
-    /// Moves every storage of `space`; `offsets` is by storage number.
-    fn move_to(&mut self, space: u32, offsets: &[usize]) {
-        for (slot, &home) in self.slots.iter_mut().zip(&self.homes) {
-            if let Some(slot) = slot.as_mut().filter(|slot| slot.space == space) {
-                slot.place.offset = offsets[home as usize];
-            }
-        }
     }
 }

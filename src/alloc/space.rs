@@ -34,17 +34,30 @@ struct Chunk {
 pub struct Space {
     chunks: Vec<Chunk>,
     max_chunk: usize,
+    /// Bytes in use now, and at most.
+    live: usize,
+    peak: usize,
 }
 
 impl Space {
     /// Empty, with chunks of up to `max_chunk` bytes.
     pub fn new(max_chunk: usize) -> Self {
-        Space { chunks: Vec::new(), max_chunk: max_chunk.min(OPEN) }
+        Space { chunks: Vec::new(), max_chunk: max_chunk.min(OPEN), live: 0, peak: 0 }
     }
 
     /// Bytes of each chunk.
     pub fn sizes(&self) -> Vec<usize> {
         self.chunks.iter().map(|c| c.high).collect()
+    }
+
+    /// Bytes of all chunks; saturates.
+    pub fn total(&self) -> usize {
+        self.chunks.iter().fold(0, |sum, c| sum.saturating_add(c.high))
+    }
+
+    /// Whether no byte is there that was not needed at some step: nothing can be smaller.
+    pub fn is_tight(&self) -> bool {
+        self.total() == self.peak
     }
 
     /// Takes `size` bytes; `None` when no address is left.
@@ -59,6 +72,8 @@ impl Space {
             c.holes.remove(hole);
         }
         c.high = c.high.max(offset + size);
+        self.live = self.live.saturating_add(size);
+        self.peak = self.peak.max(self.live);
         Some(Place { chunk: chunk as u32, offset })
     }
 
@@ -68,6 +83,7 @@ impl Space {
         if size == 0 {
             return;
         }
+        self.live -= size.min(self.live);
         let at = c.holes.partition_point(|h| h.offset < place.offset);
         let joins_next = c.holes.get(at).is_some_and(|h| place.offset + size == h.offset);
         let joins_last = at > 0 && c.holes[at - 1].offset + c.holes[at - 1].size == place.offset;

@@ -116,10 +116,11 @@ fn a_graph_with_other_edges_is_planned_anew() {
         evaluate(unsafe { &*g });
         results.push(values(n3).to_vec());
     }
-    for i in 0..n as usize {
-        let x = i as f32 - 500.0;
-        let (a, b) = (2.0 * (3.0 * (x * x)), x * x + 3.0 * x);
-        assert_eq!([results[0][i], results[1][i], results[2][i], results[3][i]], [a, b, a, b]);
+    for (round, result) in results.iter().enumerate() {
+        for (i, &got) in result.iter().enumerate() {
+            let x = i as f32 - 500.0;
+            assert_eq!(got, if round % 2 == 0 { 2.0 * (3.0 * (x * x)) } else { x * x + 3.0 * x });
+        }
     }
 }
 
