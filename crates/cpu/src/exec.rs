@@ -338,3 +338,83 @@ fn run_step(plan: &Plan, step: &Step, team: &Team) {
         Work::Chain(i) => plan.chains[i].run(team),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::table::{all_tasks, no_work};
+
+    fn run_with(kernel: fn(&Node, &Team), nth: usize) -> Result<(), Stop> {
+        let entry: &'static OpEntry =
+            Box::leak(Box::new(OpEntry { supports: |_| Ok(()), work: no_work, n_tasks: all_tasks, run: kernel }));
+        // SAFETY: all zero bits are a tensor.
+        let node: ggml_tensor = unsafe { std::mem::zeroed() };
+        let step = Step { node: &node, work: Work::Op(entry), solo: false };
+        let plan = Plan { steps: vec![step; 3], chains: Vec::new() };
+        run(&plan, &Pool::new(nth).unwrap(), nth, None, std::ptr::null_mut(), 0)
+    }
+
+    #[test]
+    fn a_panic_in_a_kernel_leaves_nobody_waiting() {
+        for nth in [1, 2, 5] {
+            let stop = run_with(
+                |_, team| {
+                    assert!(team.ith() + 1 != team.nth(), "this panic is part of a test");
+                    team.barrier();
+                    team.barrier();
+                },
+                nth,
+            );
+            assert!(matches!(stop, Err(Stop::Failed { text, .. }) if text.contains("panicked")), "{nth} threads");
+        }
+    }
+
+    #[test]
+    fn the_first_failure_is_told_and_ends_the_run() {
+        static RUNS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        for nth in [1, 2, 5] {
+            RUNS.store(0, std::sync::atomic::Ordering::Relaxed);
+            let stop = run_with(
+                |_, team| {
+                    RUNS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    if team.ith() == team.nth() / 2 {
+                        team.fail("rule one");
+                    }
+                    assert!(!team.sync() && team.stopped());
+                    team.fail("rule two");
+                },
+                nth,
+            );
+            assert!(matches!(stop, Err(Stop::Failed { text, .. }) if text == " (NONE): rule one"));
+            assert_eq!(RUNS.load(std::sync::atomic::Ordering::Relaxed), nth, "a node after the failure ran");
+        }
+    }
+
+    #[test]
+    fn numbers_are_drawn_once_and_start_anew_with_each_job() {
+        for nth in [1, 2, 5] {
+            let done = run_with(
+                |_, team| {
+                    static SUM: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+                    for _ in 0..20 {
+                        SUM.store(0, std::sync::atomic::Ordering::Relaxed);
+                        team.barrier();
+                        for part in team.chunks(100, 7) {
+                            SUM.fetch_add(part.sum::<usize>(), std::sync::atomic::Ordering::Relaxed);
+                        }
+                        team.barrier();
+                        if SUM.load(std::sync::atomic::Ordering::Relaxed) != 4950 {
+                            team.fail("an item was lost or drawn twice");
+                        }
+                        if !team.new_job() {
+                            return;
+                        }
+                    }
+                },
+                nth,
+            );
+            assert_eq!(done, Ok(()));
+        }
+    }
+}
