@@ -142,6 +142,17 @@ fn formats() {
 }
 
 #[test]
+fn few_rows() {
+    for ty in [GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_BF16] {
+        for (dk, dv) in [(128, 128), (40, 72), (5, 3)] {
+            for (n, kv_heads) in [(1, 4), (1, 1), (3, 4), (2, 2)] {
+                check(&Case { kt: ty, vt: ty, dk, dv, n, kv_heads, kv: 523, mask: n < 3, sinks: n == 2, ..BASE });
+            }
+        }
+    }
+}
+
+#[test]
 fn masks_bias_softcap_sinks_and_layouts() {
     for (order, gap) in [([0, 1, 2, 3], 0), ([0, 2, 1, 3], 0), ([0, 1, 2, 3], 8)] {
         for kv_heads in [4, 2, 1] {

@@ -5,13 +5,13 @@
 //! on its own data only, so neither the tile height nor the number of threads changes a bit. A row that is masked out entirely,
 //! without a sink, is zeros.
 
-use super::flash_tile::{Step, KV, MR, PANEL};
-use super::rows::{decode, load_packed};
+use super::flash_tile::{Step, Thin, KV, MR, PANEL};
+use super::rows::{decode, is_float, load_packed};
 use super::rules::*;
 use super::softmax::slope;
 use super::transpose::transpose;
 use super::vec::map::{map, Times};
-use super::vec::{dispatch, LANES};
+use super::vec::{dispatch, Bf16, Elem, F16, F32, LANES};
 use crate::node::{src, Node, View};
 use crate::table::{all_tasks, OpEntry};
 use crate::team::Team;
@@ -20,6 +20,8 @@ use ggml_oxide_types::Type;
 
 /// Query rows of a tile at most.
 const MAX_ROWS: usize = 20 * MR;
+/// Query rows for which keys and values are not worth turning.
+const THIN: usize = 4;
 /// Tiles to aim for.
 const TILES: usize = 32;
 /// Keys that are decoded before they are turned.
@@ -36,6 +38,8 @@ struct Plan {
     dk: usize,
     dv: usize,
     padded: usize,
+    /// Few rows: keys and values are used where they lie.
+    thin: bool,
 }
 
 fn plan(op: &ggml_tensor) -> Plan {
@@ -49,7 +53,17 @@ fn plan(op: &ggml_tensor) -> Plan {
         rows = (rows / 2).next_multiple_of(MR);
     }
     let rows = rows.min(total);
-    Plan { group, rows, tiles: total.div_ceil(rows.max(1)), dk: q[0], dv: v[0], padded: v[0].next_multiple_of(LANES) }
+    let types = [1, 2].map(|i| src(op, i).map_or(GGML_TYPE_I8, |t| t.r#type));
+    let thin = total <= THIN && types[0] == types[1] && is_float(types[0]);
+    Plan {
+        group,
+        rows,
+        tiles: total.div_ceil(rows.max(1)),
+        dk: q[0],
+        dv: v[0],
+        padded: v[0].next_multiple_of(LANES),
+        thin,
+    }
 }
 
 /// A thread's memory, in f32 values.
@@ -173,6 +187,12 @@ fn run(node: &Node, team: &Team) {
     }
 }
 
+unsafe fn thin<E: Elem>(step: Step, a: &Args, k: *const u8, v: *const u8) {
+    let (k_stride, v_stride, dv) = (a.k.nb[1], a.v.nb[1], a.v.ne[0]);
+    // SAFETY: the caller's promise.
+    unsafe { dispatch(Thin::<E> { step, k: k.cast(), k_stride, v: v.cast(), v_stride, dv }) }
+}
+
 #[allow(clippy::too_many_arguments)]
 unsafe fn run_tile(p: &Plan, a: &Args, room: &Room, d: &View, sinks: Option<&View>, tile: usize, g: usize, i3: usize) {
     let (n1, n_head) = (a.q.ne[1], a.q.ne[2]);
@@ -203,8 +223,7 @@ unsafe fn run_tile(p: &Plan, a: &Args, room: &Room, d: &View, sinks: Option<&Vie
                 masks.iter_mut().for_each(|m| *m = m.add(n));
                 continue;
             }
-            a.pack(p, room, at, n, kh, vh);
-            dispatch(Step {
+            let step = Step {
                 rows,
                 q: room.q,
                 dk: p.dk,
@@ -220,7 +239,18 @@ unsafe fn run_tile(p: &Plan, a: &Args, room: &Room, d: &View, sinks: Option<&Vie
                 cap: a.cap,
                 mask: if masks.is_empty() { std::ptr::null() } else { room.mask },
                 slope: room.slope,
-            });
+            };
+            if p.thin {
+                let (k, v) = (a.k.row([at, kh[0], kh[1]]), a.v.row([at, vh[0], vh[1]]));
+                match a.k.ty {
+                    GGML_TYPE_F32 => thin::<F32>(step, a, k, v),
+                    GGML_TYPE_F16 => thin::<F16>(step, a, k, v),
+                    _ => thin::<Bf16>(step, a, k, v),
+                }
+            } else {
+                a.pack(p, room, at, n, kh, vh);
+                dispatch(step);
+            }
             masks.iter_mut().for_each(|m| *m = m.add(n));
         }
         for r in 0..rows {

@@ -213,6 +213,111 @@ impl Step {
     }
 }
 
+/// A step of a few query rows: keys and values are read where they lie, since turning them would cost more than it gives.
+/// `k` and `v` of the step are not used; its values are padded in `o` only.
+pub struct Thin<E: Elem> {
+    /// The step.
+    pub step: Step,
+    /// First key of the tile.
+    pub k: *const E::Mem,
+    /// Bytes from key to key.
+    pub k_stride: usize,
+    /// First value of the tile.
+    pub v: *const E::Mem,
+    /// Bytes from value to value.
+    pub v_stride: usize,
+    /// Length of a value.
+    pub dv: usize,
+}
+
+/// Lanes `at..` of a row of `n` elements, zeros behind its end.
+#[inline(always)]
+unsafe fn piece<V: Lanes, E: Elem>(row: *const E::Mem, at: usize, n: usize) -> V {
+    // SAFETY: the caller's promise: the row holds n elements and at < n.
+    unsafe {
+        if at + LANES <= n {
+            E::load::<V>(row.add(at))
+        } else {
+            E::load_n::<V>(row.add(at), n - at)
+        }
+    }
+}
+
+impl<E: Elem> Thin<E> {
+    /// Logits of row `r`, four keys at a time.
+    #[inline(always)]
+    unsafe fn logits<V: Lanes>(&self, r: usize) {
+        let dk = self.step.dk;
+        // SAFETY: the caller's promise: keys and queries hold dk elements, there is room for the logits.
+        unsafe {
+            let q = self.step.q.add(r * dk);
+            let key = |j: usize| self.k.byte_add(j * self.k_stride);
+            let mut j = 0;
+            while j < self.step.n {
+                let m = (self.step.n - j).min(4);
+                let mut acc = [V::splat(0.0); 4];
+                for d in (0..dk).step_by(LANES) {
+                    let x = if d + LANES <= dk { V::load(q.add(d)) } else { V::load_n(q.add(d), dk - d) };
+                    for (t, acc) in acc.iter_mut().enumerate() {
+                        // Past the end the last key is computed again and not kept.
+                        *acc = piece::<V, E>(key(j + t.min(m - 1)), d, dk).fma(x, *acc);
+                    }
+                }
+                for (t, acc) in acc.iter().enumerate().take(m) {
+                    *self.step.s.add(j + t) = acc.sum();
+                }
+                j += m;
+            }
+        }
+    }
+
+    /// Adds the weighted values to output row `r`, `N` registers at a time.
+    #[inline(always)]
+    unsafe fn values<V: Lanes, const N: usize>(&self, r: usize, at: usize) {
+        // SAFETY: the caller's promise: values hold dv elements, the output row is padded.
+        unsafe {
+            let o = self.step.o.add(r * self.step.dv + at);
+            let mut acc = [V::splat(0.0); N];
+            for (t, acc) in acc.iter_mut().enumerate() {
+                *acc = V::load(o.add(t * LANES));
+            }
+            for j in 0..self.step.n {
+                let p = V::splat(*self.step.s.add(j));
+                let row = self.v.byte_add(j * self.v_stride);
+                for (t, acc) in acc.iter_mut().enumerate() {
+                    *acc = piece::<V, E>(row, at + t * LANES, self.dv).fma(p, *acc);
+                }
+            }
+            for (t, acc) in acc.iter().enumerate() {
+                acc.store(o.add(t * LANES));
+            }
+        }
+    }
+}
+
+impl<E: Elem> Kernel for Thin<E> {
+    type Out = ();
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) {
+        for r in 0..self.step.rows {
+            // SAFETY: the caller's promise: every array holds what its comment says.
+            unsafe {
+                self.logits::<V>(r);
+                self.step.soften::<V>(r, self.step.s);
+                let mut at = 0;
+                while at + 4 * LANES <= self.dv {
+                    self.values::<V, 4>(r, at);
+                    at += 4 * LANES;
+                }
+                while at < self.dv {
+                    self.values::<V, 1>(r, at);
+                    at += LANES;
+                }
+            }
+        }
+    }
+}
+
 impl Kernel for Step {
     type Out = ();
     #[inline(always)]
