@@ -1,13 +1,26 @@
 //! Entry points of the scheduler in ggml-backend.h.
 
 use super::graph::or_report;
-use crate::backend::{Backend, Buft};
+use super::Fallback;
+use crate::backend::{Backend, Buffer, Buft};
 use crate::entry;
 use crate::error::Error;
-use crate::sched::Sched;
+use crate::sched::{compare, Sched};
+use crate::tensor::Context;
 use ggml_oxide_abi::*;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
+
+impl Fallback for ggml_backend_graph_copy {
+    fn fallback() -> Self {
+        ggml_backend_graph_copy {
+            buffer: null_mut(),
+            ctx_allocated: null_mut(),
+            ctx_unallocated: null_mut(),
+            graph: null_mut(),
+        }
+    }
+}
 
 fn null(what: &str) -> Error {
     Error::new(GGML_EXT_CODE_NULL_ARGUMENT, format!("the {what} is NULL"))
@@ -202,5 +215,51 @@ entry! {
         user_data: *mut c_void,
     ) {
         or_report("ggml_backend_sched_set_eval_callback", some(sched).map(|s| s.set_callback(callback, user_data)))
+    }
+
+    /// A copy of a graph, whose tensors have their data, in the memory of `backend`. Its buffer is NULL when it cannot be made.
+    pub fn ggml_backend_graph_copy(backend: ggml_backend_t, graph: *mut ggml_cgraph) -> ggml_backend_graph_copy {
+        or_report("ggml_backend_graph_copy", self::backend(backend).and_then(|b| {
+            let copy = compare::copy_to(b, graph.as_ref().ok_or_else(|| null("graph"))?)?;
+            Ok(ggml_backend_graph_copy {
+                buffer: copy.buffer.as_raw(),
+                ctx_allocated: copy.owners.into_raw(),
+                ctx_unallocated: copy.views.into_raw(),
+                graph: copy.graph,
+            })
+        }))
+    }
+
+    /// Frees a copy of a graph.
+    pub fn ggml_backend_graph_copy_free(copy: ggml_backend_graph_copy) {
+        if let Some(buffer) = Buffer::from_raw(copy.buffer) {
+            buffer.free();
+        }
+        drop((Context::from_raw(copy.ctx_allocated), Context::from_raw(copy.ctx_unallocated)));
+    }
+
+    /// Computes `graph` on `backend1` and a copy of it on `backend2`, and shows both results of each node, or, after the whole graph
+    /// ran, of the `num_test_nodes` nodes in `test_nodes`. False: it could not be copied or computed.
+    pub fn ggml_backend_compare_graph_backend(
+        backend1: ggml_backend_t,
+        backend2: ggml_backend_t,
+        graph: *mut ggml_cgraph,
+        callback: ggml_backend_eval_callback,
+        user_data: *mut c_void,
+        test_nodes: *const *const ggml_tensor,
+        num_test_nodes: usize,
+    ) -> bool {
+        or_report("ggml_backend_compare_graph_backend", backend(backend1).and_then(|one| {
+            let two = backend(backend2)?;
+            let graph = graph.as_mut().ok_or_else(|| null("graph"))?;
+            let callback = callback.ok_or_else(|| null("callback"))?;
+            let wanted = match num_test_nodes {
+                0 => &[],
+                _ if test_nodes.is_null() => return Err(null("list of nodes")),
+                n => std::slice::from_raw_parts(test_nodes, n),
+            };
+            compare::compare(one, two, graph, wanted, |i, a, b| callback(i, a, b, user_data))?;
+            Ok(true)
+        }))
     }
 }

@@ -9,9 +9,12 @@
 //! 5. [`layout`]: the graph as the allocator sees it, with copies and dependencies; addresses for all.
 //! 6. [`run`]: copies and splits in order.
 //!
+//! [`compare`] runs one graph on two backends.
+//!
 //! With one backend and one copy stages 1 to 3 are one check of each node: nothing is numbered, copied or hashed.
 
 pub mod assign;
+pub mod compare;
 mod copies;
 pub mod layout;
 pub mod numbering;

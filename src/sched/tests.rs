@@ -587,3 +587,32 @@ fn what_a_scheduler_cannot_be_made_of() {
     assert!(Sched::new(&[g, c], Some(&[gpu.memory()]), false, false).is_err(), "one is missing");
     assert!(Sched::new(&[g, c], None, true, false).is_ok());
 }
+
+#[test]
+fn two_backends_compute_the_same_graph() {
+    let (gpu, cpu) = (Fake::gpu(|_| true), Fake::cpu());
+    let mut b = Bench::new();
+    let x = weight(&mut b, cpu, &[1.0, 2.0, 3.0, 4.0]);
+    let v = b.view(x, 1, 2);
+    let y = b.scale(v, 10);
+    let z = b.add(y, y);
+    let g = b.graph(&[z]);
+    let mut galloc = crate::alloc::Gallocr::new(&[cpu.memory()]);
+    // SAFETY: the bench's.
+    unsafe {
+        assert!(compare::copy_to(gpu.handle(), &*g).is_err(), "not allocated yet");
+        galloc.alloc(&*g).unwrap();
+        let mut seen = Vec::new();
+        let mut show = |i: i32, a: T, b: T| {
+            assert!(a != b && (*b).buffer != (*a).buffer);
+            assert_eq!(values(a), values(b));
+            seen.push((i, values(a).to_vec()));
+            true
+        };
+        compare::compare(cpu.handle(), gpu.handle(), &mut *g, &[], &mut show).unwrap();
+        compare::compare(cpu.handle(), gpu.handle(), &mut *g, &[z], &mut show).unwrap();
+        assert!(compare::compare(cpu.handle(), gpu.handle(), &mut *g, &[x], &mut show).is_err());
+        let expected = [(1, vec![20.0, 30.0]), (2, vec![40.0, 60.0]), (2, vec![40.0, 60.0])];
+        assert_eq!(seen, expected);
+    }
+}
