@@ -6,7 +6,7 @@
 use super::lanes::Lanes;
 
 /// `(e^r - 1 - r) / r^2` for `|r|` up to half of ln 2.
-const EXP: [f32; 6] = [1.979_022_3e-4, 1.394_478_4e-3, 8.333_498e-3, 4.166_629_3e-2, 0.166_666_66, 0.5];
+const EXP: [f32; 6] = [1.979_022_3e-4, 1.394_478_4e-3, 8.333_498e-3, 4.166_629e-2, 0.166_666_66, 0.5];
 
 /// Horner evaluation, highest coefficient first.
 #[inline(always)]
