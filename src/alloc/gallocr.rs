@@ -224,7 +224,8 @@ impl Drop for Gallocr {
 }
 
 fn init(buffer: Buffer, tensor: *mut ggml_tensor) -> Result<(), Error> {
-    match buffer.init_tensor(tensor) {
+    // SAFETY: the callers hand over live tensors.
+    match unsafe { buffer.init_tensor(tensor) } {
         GGML_STATUS_SUCCESS => Ok(()),
         status => {
             // SAFETY: the callers hand over live tensors.

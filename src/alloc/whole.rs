@@ -38,7 +38,8 @@ pub unsafe fn place(at: &mut ggml_tallocr, tensor: *mut ggml_tensor) -> Result<(
             shape::name(t)
         )));
     };
-    let status = tensor_data::place(buffer, tensor, at.base.wrapping_byte_add(at.offset));
+    // SAFETY: the caller's promise.
+    let status = unsafe { tensor_data::place(buffer, tensor, at.base.wrapping_byte_add(at.offset)) };
     if status != GGML_STATUS_SUCCESS {
         return Err(Error::new(GGML_EXT_CODE_BACKEND, format!("the buffer cannot take tensor '{}'", shape::name(t))));
     }

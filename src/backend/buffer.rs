@@ -13,13 +13,16 @@ handle! {
 impl Buffer {
     /// A buffer with the given functions, `context` and size; freed with [`Buffer::free`].
     pub fn new(buft: Buft, iface: ggml_backend_buffer_i, context: *mut c_void, size: usize) -> Self {
-        Self(Box::leak(Box::new(ggml_backend_buffer {
-            iface,
-            buft: buft.as_raw(),
-            context,
-            size,
-            usage: GGML_BACKEND_BUFFER_USAGE_ANY,
-        })).into())
+        Self(
+            Box::leak(Box::new(ggml_backend_buffer {
+                iface,
+                buft: buft.as_raw(),
+                context,
+                size,
+                usage: GGML_BACKEND_BUFFER_USAGE_ANY,
+            }))
+            .into(),
+        )
     }
 
     /// A buffer without memory.
@@ -78,7 +81,10 @@ impl Buffer {
     }
 
     /// Prepares a tensor that was placed in it.
-    pub fn init_tensor(self, tensor: *mut ggml_tensor) -> ggml_status {
+    ///
+    /// # Safety
+    /// The tensor is live.
+    pub unsafe fn init_tensor(self, tensor: *mut ggml_tensor) -> ggml_status {
         // SAFETY: as `free`; the caller hands over a live tensor.
         self.get().iface.init_tensor.map_or(GGML_STATUS_SUCCESS, |f| unsafe { f(self.as_raw(), tensor) })
     }

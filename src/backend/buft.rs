@@ -5,7 +5,7 @@ use super::{Buffer, Device};
 use crate::error::{self, Error};
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;
-use std::ffi::{c_int, c_char};
+use std::ffi::{c_char, c_int};
 
 handle! {
     /// A kind of memory of a device.
@@ -52,7 +52,11 @@ impl Buft {
     pub fn alignment(self) -> usize {
         // SAFETY: as `name`.
         let alignment = self.get().iface.get_alignment.map_or(1, |f| unsafe { f(self.as_raw()) });
-        if alignment.is_power_of_two() { alignment } else { alignment.max(1).next_power_of_two() }
+        if alignment.is_power_of_two() {
+            alignment
+        } else {
+            alignment.max(1).next_power_of_two()
+        }
     }
 
     /// Bytes that one buffer may have.

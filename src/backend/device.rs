@@ -75,7 +75,8 @@ impl Device {
     /// `params` is NULL or a C string.
     pub unsafe fn init(self, params: *const c_char) -> Option<Backend> {
         // SAFETY: as `name_ptr`.
-        let backend = self.get().iface.init_backend.and_then(|f| unsafe { Backend::from_raw(f(self.as_raw(), params)) });
+        let backend =
+            self.get().iface.init_backend.and_then(|f| unsafe { Backend::from_raw(f(self.as_raw(), params)) });
         if backend.is_none() {
             error::fail(GGML_EXT_CODE_BACKEND, format!("device '{}' gives no backend", self.name()));
         }

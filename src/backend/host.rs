@@ -81,12 +81,13 @@ pub fn buffer_type_cpu() -> Buft {
 
 fn handle_of(buft: &'static Shared<ggml_backend_buffer_type>) -> Buft {
     // SAFETY: a static; nothing writes through the handle.
-    unsafe { Buft::from_raw(std::ptr::from_ref(&buft.0).cast_mut()) }.unwrap_or_else(|| unreachable!("a static has an address"))
+    unsafe { Buft::from_raw(std::ptr::from_ref(&buft.0).cast_mut()) }
+        .unwrap_or_else(|| unreachable!("a static has an address"))
 }
 
 /// A buffer over `size` bytes of the caller's at `ptr`, which stay the caller's. `None`, reported: `ptr` is NULL or not aligned.
 pub fn from_ptr(ptr: *mut c_void, size: usize) -> Option<Buffer> {
-    if ptr.is_null() || ptr as usize % ALIGNMENT != 0 {
+    if ptr.is_null() || !(ptr as usize).is_multiple_of(ALIGNMENT) {
         error::report(&Error::argument(format!(
             "ggml_backend_cpu_buffer_from_ptr: ptr {ptr:p} must not be NULL and must be aligned to {} bytes",
             ALIGNMENT
@@ -105,7 +106,10 @@ pub fn multi(parts: Vec<Buffer>) -> Option<Buffer> {
 
 /// Whether `buffer` was made by [`multi`].
 pub fn is_multi(buffer: Buffer) -> bool {
-    buffer.iface().free_buffer.is_some_and(|f| std::ptr::fn_addr_eq(f, free_multi as unsafe extern "C" fn(ggml_backend_buffer_t)))
+    buffer
+        .iface()
+        .free_buffer
+        .is_some_and(|f| std::ptr::fn_addr_eq(f, free_multi as unsafe extern "C" fn(ggml_backend_buffer_t)))
 }
 
 /// Visits the parts of a multi-buffer; none for another.
@@ -160,15 +164,33 @@ unsafe extern "C" fn get_base(buffer: ggml_backend_buffer_t) -> *mut c_void {
     unsafe { (*buffer).context }
 }
 // The five below: ranges were checked by `tensor_data`, the tensor's data lies in host memory.
-unsafe extern "C" fn memset_tensor(_: ggml_backend_buffer_t, tensor: *mut ggml_tensor, value: u8, offset: usize, size: usize) {
+unsafe extern "C" fn memset_tensor(
+    _: ggml_backend_buffer_t,
+    tensor: *mut ggml_tensor,
+    value: u8,
+    offset: usize,
+    size: usize,
+) {
     // SAFETY: the range lies in the tensor's data.
     unsafe { (*tensor).data.cast::<u8>().add(offset).write_bytes(value, size) }
 }
-unsafe extern "C" fn set_tensor(_: ggml_backend_buffer_t, tensor: *mut ggml_tensor, data: *const c_void, offset: usize, size: usize) {
+unsafe extern "C" fn set_tensor(
+    _: ggml_backend_buffer_t,
+    tensor: *mut ggml_tensor,
+    data: *const c_void,
+    offset: usize,
+    size: usize,
+) {
     // SAFETY: the range lies in the tensor's data and `data` has `size` bytes; they may overlap.
     unsafe { std::ptr::copy(data.cast::<u8>(), (*tensor).data.cast::<u8>().add(offset), size) }
 }
-unsafe extern "C" fn get_tensor(_: ggml_backend_buffer_t, tensor: *const ggml_tensor, data: *mut c_void, offset: usize, size: usize) {
+unsafe extern "C" fn get_tensor(
+    _: ggml_backend_buffer_t,
+    tensor: *const ggml_tensor,
+    data: *mut c_void,
+    offset: usize,
+    size: usize,
+) {
     // SAFETY: as `set_tensor`.
     unsafe { std::ptr::copy((*tensor).data.cast::<u8>().add(offset), data.cast::<u8>(), size) }
 }

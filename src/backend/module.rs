@@ -30,7 +30,8 @@ pub fn open(path: &Path) -> Result<(Reg, Library), Error> {
     // SAFETY: as above; the entry lives as long as the module stays loaded.
     let reg = unsafe { Reg::from_raw(init()) }.ok_or_else(|| fault(path, "ggml_backend_init gave no entry"))?;
     if reg.api_version() != GGML_BACKEND_API_VERSION {
-        let text = format!("built for interface version {}, this library has {GGML_BACKEND_API_VERSION}", reg.api_version());
+        let text =
+            format!("built for interface version {}, this library has {GGML_BACKEND_API_VERSION}", reg.api_version());
         return Err(fault(path, text));
     }
     Ok((reg, library))

@@ -131,14 +131,18 @@ impl Backend {
     }
 
     /// Copies `src`, behind the work of `from`, to `dst`, before the further work of `self`.
-    pub fn copy_async(self, from: Backend, src: *const ggml_tensor, dst: *mut ggml_tensor) -> bool {
+    ///
+    /// # Safety
+    /// Tensors are NULL or live.
+    pub unsafe fn copy_async(self, from: Backend, src: *const ggml_tensor, dst: *mut ggml_tensor) -> bool {
         // SAFETY: as `name_ptr`; the backend checks the tensors.
         if self.get().iface.cpy_tensor_async.is_some_and(|f| unsafe { f(from.as_raw(), self.as_raw(), src, dst) }) {
             return true;
         }
         from.synchronize();
         self.synchronize();
-        tensor_data::copy("ggml_backend_tensor_copy_async", src, dst)
+        // SAFETY: the caller's promise.
+        unsafe { tensor_data::copy("ggml_backend_tensor_copy_async", src, dst) }
     }
 
     /// A buffer of its memory.

@@ -145,9 +145,16 @@ pub unsafe fn set_async(call: &str, backend: Backend, t: *mut ggml_tensor, data:
             (two, one) => match ready(call, &*t, &rows) {
                 Err(e) => error::report_at(&e, t),
                 Ok(_) => match (two, one) {
-                    (Some(f), _) if rows.n > 1 => {
-                        f(backend.as_raw(), t, data, rows.offset, rows.size, rows.n, rows.stride_tensor, rows.stride_data)
-                    }
+                    (Some(f), _) if rows.n > 1 => f(
+                        backend.as_raw(),
+                        t,
+                        data,
+                        rows.offset,
+                        rows.size,
+                        rows.n,
+                        rows.stride_tensor,
+                        rows.stride_data,
+                    ),
                     (_, Some(f)) => for_each_row(&rows, |in_tensor, in_data| {
                         f(backend.as_raw(), t, data.byte_add(in_data), in_tensor, rows.size)
                     }),
@@ -173,9 +180,16 @@ pub unsafe fn get_async(call: &str, backend: Backend, t: *const ggml_tensor, dat
             (two, one) => match ready(call, &*t, &rows) {
                 Err(e) => error::report_at(&e, t),
                 Ok(_) => match (two, one) {
-                    (Some(f), _) if rows.n > 1 => {
-                        f(backend.as_raw(), t, data, rows.offset, rows.size, rows.n, rows.stride_tensor, rows.stride_data)
-                    }
+                    (Some(f), _) if rows.n > 1 => f(
+                        backend.as_raw(),
+                        t,
+                        data,
+                        rows.offset,
+                        rows.size,
+                        rows.n,
+                        rows.stride_tensor,
+                        rows.stride_data,
+                    ),
                     (_, Some(f)) => for_each_row(&rows, |in_tensor, in_data| {
                         f(backend.as_raw(), t, data.byte_add(in_data), in_tensor, rows.size)
                     }),
@@ -187,7 +201,10 @@ pub unsafe fn get_async(call: &str, backend: Backend, t: *const ggml_tensor, dat
 }
 
 /// Sets bytes of `t`.
-pub fn memset(call: &str, t: *mut ggml_tensor, value: u8, offset: usize, size: usize) {
+///
+/// # Safety
+/// Tensors are NULL or live.
+pub unsafe fn memset(call: &str, t: *mut ggml_tensor, value: u8, offset: usize, size: usize) {
     if size == 0 {
         return;
     }
@@ -204,7 +221,10 @@ pub fn memset(call: &str, t: *mut ggml_tensor, value: u8, offset: usize, size: u
 }
 
 /// Copies all bytes of `src` to `dst`, whose layout is the same, wherever they are. False, reported, when that cannot be done.
-pub fn copy(call: &str, src: *const ggml_tensor, dst: *mut ggml_tensor) -> bool {
+///
+/// # Safety
+/// Tensors are NULL or live.
+pub unsafe fn copy(call: &str, src: *const ggml_tensor, dst: *mut ggml_tensor) -> bool {
     if std::ptr::eq(src, dst) {
         return true;
     }
@@ -215,7 +235,11 @@ pub fn copy(call: &str, src: *const ggml_tensor, dst: *mut ggml_tensor) -> bool 
     };
     if from.r#type != to.r#type || from.ne != to.ne || from.nb != to.nb {
         error::report_at(
-            &Error::shape(format!("{call}: '{}' and '{}' must have the same layout", shape::name(from), shape::name(to))),
+            &Error::shape(format!(
+                "{call}: '{}' and '{}' must have the same layout",
+                shape::name(from),
+                shape::name(to)
+            )),
             dst,
         );
         return false;
@@ -252,7 +276,10 @@ pub fn copy(call: &str, src: *const ggml_tensor, dst: *mut ggml_tensor) -> bool 
 }
 
 /// Places `t`, which has no storage yet, at `addr` in `buffer`.
-pub fn place(buffer: Buffer, t: *mut ggml_tensor, addr: *mut c_void) -> ggml_status {
+///
+/// # Safety
+/// Tensors are NULL or live.
+pub unsafe fn place(buffer: Buffer, t: *mut ggml_tensor, addr: *mut c_void) -> ggml_status {
     const CALL: &str = "ggml_backend_tensor_alloc";
     // SAFETY: the caller hands over NULL or a live tensor.
     let Some(tensor) = (unsafe { t.as_mut() }) else {
@@ -269,7 +296,7 @@ pub fn place(buffer: Buffer, t: *mut ggml_tensor, addr: *mut c_void) -> ggml_sta
     }
     let need = buffer.buft().map_or(0, |b| b.alloc_size(tensor));
     let offset = (addr as usize).checked_sub(buffer.base() as usize);
-    if !offset.and_then(|o| o.checked_add(need)).is_some_and(|end| end <= buffer.size()) {
+    if offset.and_then(|o| o.checked_add(need)).is_none_or(|end| end > buffer.size()) {
         return fail(Error::argument(format!(
             "{CALL}: tensor '{name}' of {need} bytes at {addr:p} leaves its buffer of {} bytes",
             buffer.size()
@@ -277,11 +304,15 @@ pub fn place(buffer: Buffer, t: *mut ggml_tensor, addr: *mut c_void) -> ggml_sta
     }
     tensor.buffer = buffer.as_raw();
     tensor.data = addr;
-    buffer.init_tensor(t)
+    // SAFETY: the caller's promise.
+    unsafe { buffer.init_tensor(t) }
 }
 
 /// Gives a view the storage of what it views.
-pub fn place_view(t: *mut ggml_tensor) -> ggml_status {
+///
+/// # Safety
+/// Tensors are NULL or live.
+pub unsafe fn place_view(t: *mut ggml_tensor) -> ggml_status {
     const CALL: &str = "ggml_backend_view_init";
     // SAFETY: the caller hands over NULL or a live tensor, whose storage is live.
     let Some(tensor) = (unsafe { t.as_mut() }) else {
@@ -302,7 +333,8 @@ pub fn place_view(t: *mut ggml_tensor) -> ggml_status {
     };
     tensor.buffer = storage.buffer;
     tensor.data = storage.data.wrapping_byte_add(tensor.view_offs);
-    buffer.init_tensor(t)
+    // SAFETY: the caller's promise.
+    unsafe { buffer.init_tensor(t) }
 }
 
 fn null(call: &str) {
@@ -311,7 +343,10 @@ fn null(call: &str) {
 
 fn unsupported(call: &str, t: &ggml_tensor) {
     error::report_at(
-        &Error::new(GGML_EXT_CODE_BACKEND, format!("{call}: the buffer of tensor '{}' offers no such access", shape::name(t))),
+        &Error::new(
+            GGML_EXT_CODE_BACKEND,
+            format!("{call}: the buffer of tensor '{}' offers no such access", shape::name(t)),
+        ),
         t,
     );
 }

@@ -90,7 +90,13 @@ unsafe fn value<T: Element + Default>(call: &str, ctx: *const gguf_context, id: 
 ///
 /// # Safety
 /// As [`file_mut`] and [`bytes`].
-unsafe fn set(call: &str, ctx: *mut gguf_context, key: *const c_char, is_array: bool, values: Result<Values, ggml_oxide_gguf::Error>) {
+unsafe fn set(
+    call: &str,
+    ctx: *mut gguf_context,
+    key: *const c_char,
+    is_array: bool,
+    values: Result<Values, ggml_oxide_gguf::Error>,
+) {
     // SAFETY: the caller's promise.
     let (file, key) = unsafe { (file_mut(call, ctx), bytes(call, key)) };
     if let (Some(file), Some(key), Some(values)) = (file, key, checked(call, values)) {

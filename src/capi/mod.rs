@@ -14,11 +14,11 @@ pub mod ext;
 pub mod ggml;
 pub mod ggml_cpu_values;
 pub mod gguf;
-mod layout;
-mod variadic;
 pub mod graph;
-pub mod sched;
 pub mod graph_impl;
+mod layout;
+pub mod sched;
+mod variadic;
 
 use ggml_oxide_abi::*;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -72,7 +72,8 @@ macro_rules! entry {
         /// See [`crate::capi`].
         #[no_mangle]
         pub unsafe extern "C" fn $name($($arg: $ty),*) $(-> $ret)? {
-            #[allow(unused_unsafe)]
+            // The bodies are this crate's own and are written under the contract.
+            #[allow(unused_unsafe, clippy::macro_metavars_in_unsafe)]
             // SAFETY: the contract of the entry points, at the head of `crate::capi`.
             $crate::capi::guard(stringify!($name), move || unsafe { $body })
         }

@@ -53,7 +53,10 @@ impl File {
     }
 
     /// The meta data of a file, and a context with its tensors where one is asked for: with data read, or without.
-    pub fn read(source: &mut (impl Read + Seek), params: &gguf_init_params) -> Result<(Self, Option<Box<Context>>), Error> {
+    pub fn read(
+        source: &mut (impl Read + Seek),
+        params: &gguf_init_params,
+    ) -> Result<(Self, Option<Box<Context>>), Error> {
         let meta = Gguf::read(source, &limits()).map_err(error)?;
         let ctx = if params.ctx.is_null() { None } else { Some(read_tensors(&meta, source, params.no_alloc)?) };
         let sources = vec![Source::None; meta.tensors().len()];
@@ -105,7 +108,9 @@ unsafe fn write_data(source: Source, size: usize, out: &mut dyn Write) -> io::Re
     const PIECE: usize = 4 << 20;
     let tensor = match source {
         // SAFETY: the caller's promise.
-        Source::Memory(data) if !data.is_null() => return out.write_all(unsafe { std::slice::from_raw_parts(data.cast(), size) }),
+        Source::Memory(data) if !data.is_null() => {
+            return out.write_all(unsafe { std::slice::from_raw_parts(data.cast(), size) })
+        }
         Source::None | Source::Memory(_) => return Err(io::Error::from(io::ErrorKind::NotFound)),
         Source::Tensor(tensor) => tensor,
     };

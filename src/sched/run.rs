@@ -81,7 +81,8 @@ impl Sched {
             let done = if original.flags & GGML_TENSOR_FLAG_INPUT.0 != 0 {
                 // the client may write its inputs anew as soon as the call is back
                 finish(backend, event);
-                tensor_data::copy(CALL, input.original, copy)
+                // SAFETY: the promise of `run`.
+                unsafe { tensor_data::copy(CALL, input.original, copy) }
             } else {
                 match event {
                     Some(event) => backend.wait(event),
@@ -124,7 +125,8 @@ impl Sched {
         by_itself || {
             from.synchronize();
             finish(backend, event);
-            tensor_data::copy(CALL, input.original, copy)
+            // SAFETY: the promise of `run`.
+            unsafe { tensor_data::copy(CALL, input.original, copy) }
         }
     }
 

@@ -113,11 +113,7 @@ pub struct ggml_backend_buffer_i {
     >,
     /// Optional: false means that the library copies through the host.
     pub cpy_tensor: Option<
-        unsafe extern "C" fn(
-            buffer: ggml_backend_buffer_t,
-            src: *const ggml_tensor,
-            dst: *mut ggml_tensor,
-        ) -> bool,
+        unsafe extern "C" fn(buffer: ggml_backend_buffer_t, src: *const ggml_tensor, dst: *mut ggml_tensor) -> bool,
     >,
     pub clear: Option<unsafe extern "C" fn(buffer: ggml_backend_buffer_t, value: u8)>,
     /// Optional: forget what `init_tensor` made.
@@ -213,24 +209,18 @@ pub struct ggml_backend_i {
     /// Optional: nothing to wait for.
     pub synchronize: Option<unsafe extern "C" fn(backend: ggml_backend_t)>,
     /// Optional.
-    pub graph_plan_create: Option<
-        unsafe extern "C" fn(backend: ggml_backend_t, cgraph: *const ggml_cgraph) -> ggml_backend_graph_plan_t,
-    >,
+    pub graph_plan_create:
+        Option<unsafe extern "C" fn(backend: ggml_backend_t, cgraph: *const ggml_cgraph) -> ggml_backend_graph_plan_t>,
     /// Optional.
     pub graph_plan_free: Option<unsafe extern "C" fn(backend: ggml_backend_t, plan: ggml_backend_graph_plan_t)>,
     /// Optional.
     pub graph_plan_update: Option<
-        unsafe extern "C" fn(
-            backend: ggml_backend_t,
-            plan: ggml_backend_graph_plan_t,
-            cgraph: *const ggml_cgraph,
-        ),
+        unsafe extern "C" fn(backend: ggml_backend_t, plan: ggml_backend_graph_plan_t, cgraph: *const ggml_cgraph),
     >,
     /// Optional.
     pub graph_plan_compute:
         Option<unsafe extern "C" fn(backend: ggml_backend_t, plan: ggml_backend_graph_plan_t) -> ggml_status>,
-    pub graph_compute:
-        Option<unsafe extern "C" fn(backend: ggml_backend_t, cgraph: *mut ggml_cgraph) -> ggml_status>,
+    pub graph_compute: Option<unsafe extern "C" fn(backend: ggml_backend_t, cgraph: *mut ggml_cgraph) -> ggml_status>,
     /// Optional.
     pub event_record: Option<unsafe extern "C" fn(backend: ggml_backend_t, event: ggml_backend_event_t)>,
     /// Optional.
@@ -276,8 +266,7 @@ pub struct ggml_backend_device_i {
     pub get_memory: Option<unsafe extern "C" fn(dev: ggml_backend_dev_t, free: *mut usize, total: *mut usize)>,
     pub get_type: Option<unsafe extern "C" fn(dev: ggml_backend_dev_t) -> ggml_backend_dev_type>,
     pub get_props: Option<unsafe extern "C" fn(dev: ggml_backend_dev_t, props: *mut ggml_backend_dev_props)>,
-    pub init_backend:
-        Option<unsafe extern "C" fn(dev: ggml_backend_dev_t, params: *const c_char) -> ggml_backend_t>,
+    pub init_backend: Option<unsafe extern "C" fn(dev: ggml_backend_dev_t, params: *const c_char) -> ggml_backend_t>,
     pub get_buffer_type: Option<unsafe extern "C" fn(dev: ggml_backend_dev_t) -> ggml_backend_buffer_type_t>,
     /// Optional.
     pub get_host_buffer_type: Option<unsafe extern "C" fn(dev: ggml_backend_dev_t) -> ggml_backend_buffer_type_t>,
@@ -291,8 +280,7 @@ pub struct ggml_backend_device_i {
         ) -> ggml_backend_buffer_t,
     >,
     pub supports_op: Option<unsafe extern "C" fn(dev: ggml_backend_dev_t, op: *const ggml_tensor) -> bool>,
-    pub supports_buft:
-        Option<unsafe extern "C" fn(dev: ggml_backend_dev_t, buft: ggml_backend_buffer_type_t) -> bool>,
+    pub supports_buft: Option<unsafe extern "C" fn(dev: ggml_backend_dev_t, buft: ggml_backend_buffer_type_t) -> bool>,
     /// Optional: never worth it.
     pub offload_op: Option<unsafe extern "C" fn(dev: ggml_backend_dev_t, op: *const ggml_tensor) -> bool>,
     /// Optional.
@@ -322,8 +310,7 @@ pub struct ggml_backend_reg_i {
     pub get_device_count: Option<unsafe extern "C" fn(reg: ggml_backend_reg_t) -> usize>,
     pub get_device: Option<unsafe extern "C" fn(reg: ggml_backend_reg_t, index: usize) -> ggml_backend_dev_t>,
     /// Optional: functions that are not in every backend, by name.
-    pub get_proc_address:
-        Option<unsafe extern "C" fn(reg: ggml_backend_reg_t, name: *const c_char) -> *mut c_void>,
+    pub get_proc_address: Option<unsafe extern "C" fn(reg: ggml_backend_reg_t, name: *const c_char) -> *mut c_void>,
 }
 
 /// A family of devices.

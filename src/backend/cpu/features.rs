@@ -48,8 +48,24 @@ macro_rules! names {
 }
 
 const NAMES: &[(&str, &str)] = names![
-    "SSE3", "SSSE3", "AVX", "AVX_VNNI", "AVX2", "F16C", "FMA", "BMI2", "AVX512", "AVX512_VBMI", "AVX512_VNNI", "AVX512_BF16",
-    "NEON", "ARM_FMA", "FP16_VA", "MATMUL_INT8", "SVE", "DOTPROD"
+    "SSE3",
+    "SSSE3",
+    "AVX",
+    "AVX_VNNI",
+    "AVX2",
+    "F16C",
+    "FMA",
+    "BMI2",
+    "AVX512",
+    "AVX512_VBMI",
+    "AVX512_VNNI",
+    "AVX512_BF16",
+    "NEON",
+    "ARM_FMA",
+    "FP16_VA",
+    "MATMUL_INT8",
+    "SVE",
+    "DOTPROD"
 ];
 
 /// The features that the processor has, each with the value "1", ended by an entry without a name.

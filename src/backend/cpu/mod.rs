@@ -52,7 +52,8 @@ static DEVICE: Shared<ggml_backend_device> = Shared(ggml_backend_device {
 /// The CPU's registry entry.
 pub fn reg() -> Reg {
     // SAFETY: a static; nothing writes through the handle.
-    unsafe { Reg::from_raw(std::ptr::from_ref(&REG.0).cast_mut()) }.unwrap_or_else(|| unreachable!("a static has an address"))
+    unsafe { Reg::from_raw(std::ptr::from_ref(&REG.0).cast_mut()) }
+        .unwrap_or_else(|| unreachable!("a static has an address"))
 }
 
 pub(super) fn device_ptr() -> ggml_backend_dev_t {

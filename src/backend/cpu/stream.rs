@@ -68,7 +68,11 @@ impl Cpu {
         unsafe {
             let backend = backend.as_ref()?;
             let ours = std::ptr::eq(backend.guid, &raw mut GUID);
-            if ours { backend.context.cast::<Cpu>().as_mut() } else { None }
+            if ours {
+                backend.context.cast::<Cpu>().as_mut()
+            } else {
+                None
+            }
         }
     }
 
@@ -140,8 +144,7 @@ pub unsafe fn compute(
     let uses = |t: *const ggml_tensor| unsafe { graph::use_count(g, t) };
     // SAFETY: as above.
     let nodes = unsafe { graph::nodes(g) };
-    let uses: Option<&dyn Fn(*const ggml_tensor) -> i32> =
-        if graph::has_use_counts(g) { Some(&uses) } else { None };
+    let uses: Option<&dyn Fn(*const ggml_tensor) -> i32> = if graph::has_use_counts(g) { Some(&uses) } else { None };
     match executor.compute(&GraphRef { nodes, uses }, pool, n_threads, abort, work) {
         Ok(()) => GGML_STATUS_SUCCESS,
         Err(stop) => failed(stop),
@@ -153,7 +156,9 @@ pub fn failed(stop: Stop) -> ggml_status {
     match stop {
         Stop::Aborted => GGML_STATUS_ABORTED,
         Stop::NoMemory(bytes) => {
-            error::report(&Error::memory(format!("ggml_backend_graph_compute: no memory for {bytes} bytes of scratch")));
+            error::report(&Error::memory(format!(
+                "ggml_backend_graph_compute: no memory for {bytes} bytes of scratch"
+            )));
             GGML_STATUS_ALLOC_FAILED
         }
         Stop::Failed { node, text } => {

@@ -95,7 +95,10 @@ fn read(folder: &Path, upstream: bool, max_name: usize) -> Result<Items, String>
 fn insert(items: &mut Items, item: syn::Item) {
     match item {
         syn::Item::Const(c) => {
-            items.insert(c.ident.to_string(), format!("const {} = {}", c.ty.to_token_stream(), c.expr.to_token_stream()));
+            items.insert(
+                c.ident.to_string(),
+                format!("const {} = {}", c.ty.to_token_stream(), c.expr.to_token_stream()),
+            );
         }
         syn::Item::Type(t) => {
             let mut ty = *t.ty;

@@ -89,7 +89,11 @@ fn generate(root: &Path, header: &Header, tags: &prepare::Tags) -> Result<String
         let path = root.join("tools/headers/text").join(format!("{}.{part}", header.name.replace('/', "-")));
         std::fs::read_to_string(path).unwrap_or_default()
     };
-    let scratch = std::env::temp_dir().join(format!("ggml-oxide-headers-{}-{}", std::process::id(), header.name.replace('/', "-")));
+    let scratch = std::env::temp_dir().join(format!(
+        "ggml-oxide-headers-{}-{}",
+        std::process::id(),
+        header.name.replace('/', "-")
+    ));
     std::fs::create_dir_all(&scratch).map_err(|e| e.to_string())?;
     let mut config = config(header, text_file("head"));
     let mut builder = cbindgen::Builder::new();

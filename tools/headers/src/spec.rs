@@ -55,7 +55,12 @@ pub const HEADERS: &[Header] = &[
     Header {
         name: "ggml-cpu.h",
         about: "The CPU backend, and graphs computed without a backend.",
-        sources: &["crates/abi/src/cpu_enums.rs", "crates/abi/src/cpu.rs", "src/capi/cpu.rs", "src/capi/ggml_cpu_values.rs"],
+        sources: &[
+            "crates/abi/src/cpu_enums.rs",
+            "crates/abi/src/cpu.rs",
+            "src/capi/cpu.rs",
+            "src/capi/ggml_cpu_values.rs",
+        ],
         includes: &["ggml.h", "ggml-backend.h"],
         sys_includes: NONE,
         exclude: NONE,
