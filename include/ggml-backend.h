@@ -80,6 +80,21 @@ typedef struct ggml_backend_sched *ggml_backend_sched_t;
 /* Called by the scheduler: with `ask` to learn whether the caller wants to see `t`; without, to show it. False stops. */
 typedef bool (*ggml_backend_sched_eval_callback)(struct ggml_tensor *t, bool ask, void *user_data);
 
+/* A copy of a graph in the memory of a backend. */
+struct ggml_backend_graph_copy {
+  /* Holds the data; NULL: there is no copy. */
+  ggml_backend_buffer_t buffer;
+  /* Holds the tensors with storage of their own, and the graph. */
+  struct ggml_context *ctx_allocated;
+  /* Holds the views. */
+  struct ggml_context *ctx_unallocated;
+  /* The copy. */
+  struct ggml_cgraph *graph;
+};
+
+/* Shown a node computed by one backend and by another. False stops. */
+typedef bool (*ggml_backend_eval_callback)(int node_index, struct ggml_tensor *t1, struct ggml_tensor *t2, void *user_data);
+
 /* Handle of a graph that a backend prepared. */
 typedef void *ggml_backend_graph_plan_t;
 
@@ -479,6 +494,24 @@ void ggml_backend_sched_reset(ggml_backend_sched_t sched);
 
 /* Sets who is asked about each node before it is computed, and shown those it wants to see; NULL: nobody. */
 void ggml_backend_sched_set_eval_callback(ggml_backend_sched_t sched, ggml_backend_sched_eval_callback callback, void *user_data);
+
+/* A copy of a graph, whose tensors have their data, in the memory of `backend`. Its buffer is NULL when it cannot be made. */
+struct ggml_backend_graph_copy ggml_backend_graph_copy(ggml_backend_t backend, struct ggml_cgraph *graph);
+
+/* Frees a copy of a graph. */
+void ggml_backend_graph_copy_free(struct ggml_backend_graph_copy copy);
+
+/*
+ Computes `graph` on `backend1` and a copy of it on `backend2`, and shows both results of each node, or, after the whole graph
+ ran, of the `num_test_nodes` nodes in `test_nodes`. False: it could not be copied or computed.
+ */
+bool ggml_backend_compare_graph_backend(ggml_backend_t backend1,
+                                        ggml_backend_t backend2,
+                                        struct ggml_cgraph *graph,
+                                        ggml_backend_eval_callback callback,
+                                        void *user_data,
+                                        const struct ggml_tensor *const *test_nodes,
+                                        size_t num_test_nodes);
 
 #ifdef __cplusplus
 }  // extern "C"
