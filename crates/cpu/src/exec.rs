@@ -115,7 +115,7 @@ impl Plan {
                 refuse(t, &poison_text(t))?;
                 continue;
             }
-            if t.flags & GGML_TENSOR_FLAG_COMPUTE.0 == 0 || shape::is_empty(t) {
+            if t.flags & GGML_TENSOR_FLAG_COMPUTE.0 == 0 {
                 continue;
             }
             let entry = match check(t) {
