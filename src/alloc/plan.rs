@@ -178,15 +178,16 @@ impl Walk<'_> {
     fn count(&mut self) {
         let problem = self.problem;
         for node in &problem.nodes {
-            for &src in problem.srcs_of(node) {
-                self.state(src).reads += 1;
-            }
             let state = self.state(node.tensor);
-            // a result that was read or computed before has no interval: nobody else may have its storage
+            // a result that was read or computed before has no interval: nobody else may have its storage. A cast names itself
+            // as its second source, so this node's own reads do not count.
             if !node.marker && (state.computed || state.reads > 0 && !problem.tensors[node.tensor as usize].external) {
                 state.pinned = true;
             }
             state.computed |= !node.marker;
+            for &src in problem.srcs_of(node) {
+                self.state(src).reads += 1;
+            }
         }
         for (t, tensor) in problem.tensors.iter().enumerate() {
             let state = self.states[t];

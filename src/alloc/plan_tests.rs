@@ -189,6 +189,18 @@ fn a_chain_needs_two_or_one() {
 }
 
 #[test]
+fn a_cast_that_names_itself_shares_memory() {
+    let mut p = chain(100, 1000, 0);
+    p.srcs.clear();
+    for (i, node) in p.nodes.iter_mut().enumerate() {
+        p.srcs.extend([i as u32, i as u32 + 1]);
+        (node.first, node.count) = (2 * i as u32, 2);
+    }
+    let plan = plan(&p, &mut |t, _| p.tensors[t as usize].size).unwrap();
+    assert_eq!(plan.size(0), 2 * 1024);
+}
+
+#[test]
 fn outputs_and_skipped_tensors() {
     let mut p = chain(4, 64, 1);
     p.tensors[2].output = true;
