@@ -6,32 +6,8 @@
 #include "ggml-backend.h"
 
 
-/* Functions of a buffer type; those marked optional may be NULL. */
-struct ggml_backend_buffer_type_i {
-  const char *(*get_name)(ggml_backend_buffer_type_t buft);
-  ggml_backend_buffer_t (*alloc_buffer)(ggml_backend_buffer_type_t buft, size_t size);
-  /* Optional: one buffer for tensors that belong together. */
-  ggml_backend_buffer_t (*alloc_buffer_n)(ggml_backend_buffer_type_t buft, struct ggml_tensor **tensors, int n_tensors);
-  size_t (*get_alignment)(ggml_backend_buffer_type_t buft);
-  /* Optional: no limit. */
-  size_t (*get_max_size)(ggml_backend_buffer_type_t buft);
-  /* Optional: the size of the data. */
-  size_t (*get_alloc_size)(ggml_backend_buffer_type_t buft, const struct ggml_tensor *tensor);
-  /* Optional: the sum of the single sizes. */
-  size_t (*get_alloc_size_n)(ggml_backend_buffer_type_t buft, struct ggml_tensor **tensors, int n_tensors);
-  /* Optional: not host memory. */
-  bool (*is_host)(ggml_backend_buffer_type_t buft);
-};
-
-/* A kind of memory of a device. */
-struct ggml_backend_buffer_type {
-  /* Functions. */
-  struct ggml_backend_buffer_type_i iface;
-  /* The device it belongs to; NULL: memory of the host. */
-  ggml_backend_dev_t device;
-  /* For the functions. */
-  void *context;
-};
+/* Version of the interface of backend modules: value of `ggml_backend_reg.api_version`. */
+#define GGML_BACKEND_API_VERSION 3
 
 /* Functions of a buffer; those marked optional may be NULL. */
 struct ggml_backend_buffer_i {
@@ -66,6 +42,33 @@ struct ggml_backend_buffer_i {
   void (*clear)(ggml_backend_buffer_t buffer, uint8_t value);
   /* Optional: forget what `init_tensor` made. */
   void (*reset)(ggml_backend_buffer_t buffer);
+};
+
+/* Functions of a buffer type; those marked optional may be NULL. */
+struct ggml_backend_buffer_type_i {
+  const char *(*get_name)(ggml_backend_buffer_type_t buft);
+  ggml_backend_buffer_t (*alloc_buffer)(ggml_backend_buffer_type_t buft, size_t size);
+  /* Optional: one buffer for tensors that belong together. */
+  ggml_backend_buffer_t (*alloc_buffer_n)(ggml_backend_buffer_type_t buft, struct ggml_tensor **tensors, int n_tensors);
+  size_t (*get_alignment)(ggml_backend_buffer_type_t buft);
+  /* Optional: no limit. */
+  size_t (*get_max_size)(ggml_backend_buffer_type_t buft);
+  /* Optional: the size of the data. */
+  size_t (*get_alloc_size)(ggml_backend_buffer_type_t buft, const struct ggml_tensor *tensor);
+  /* Optional: the sum of the single sizes. */
+  size_t (*get_alloc_size_n)(ggml_backend_buffer_type_t buft, struct ggml_tensor **tensors, int n_tensors);
+  /* Optional: not host memory. */
+  bool (*is_host)(ggml_backend_buffer_type_t buft);
+};
+
+/* A kind of memory of a device. */
+struct ggml_backend_buffer_type {
+  /* Functions. */
+  struct ggml_backend_buffer_type_i iface;
+  /* The device it belongs to; NULL: memory of the host. */
+  ggml_backend_dev_t device;
+  /* For the functions. */
+  void *context;
 };
 
 /* A piece of a device's memory. */
@@ -210,5 +213,22 @@ struct ggml_backend_reg {
   /* For the functions. */
   void *context;
 };
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/*
+ A buffer of `size` bytes with the given functions and `context`, freed by `ggml_backend_buffer_free`. NULL with an error
+ when `buft` is NULL.
+ */
+ggml_backend_buffer_t ggml_backend_buffer_init(ggml_backend_buffer_type_t buft,
+                                               struct ggml_backend_buffer_i iface,
+                                               void *context,
+                                               size_t size);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
 
 #endif

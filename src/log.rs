@@ -3,6 +3,7 @@
 use crate::error::c_string;
 use ggml_oxide_abi::*;
 use std::ffi::c_void;
+use std::io::Write;
 use std::sync::RwLock;
 
 struct Sink {
@@ -38,6 +39,9 @@ pub fn line(level: ggml_log_level, text: &str) {
             unsafe { callback(level, text.as_ptr(), user_data) }
         }
         None if level == GGML_LOG_LEVEL_DEBUG => {}
-        None => eprintln!("ggml: {text}"),
+        // Not eprintln, which panics when standard error takes nothing (a full disk, a closed pipe).
+        None => {
+            let _ = std::io::stderr().write_all(format!("ggml: {text}\n").as_bytes());
+        }
     }
 }

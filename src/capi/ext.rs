@@ -11,13 +11,15 @@ entry! {
         if out.is_null() {
             return false;
         }
+        // A caller built for an earlier, shorter structure: each member is written only where the structure has it.
         let size = (*out).struct_size;
-        if size < offset_of!(ggml_ext_error, registration) {
-            return false;
-        }
         crate::error::with_last(|code, text, node| {
-            (*out).code = code.0;
-            (*out).text = text.as_ptr();
+            if size >= offset_of!(ggml_ext_error, text) {
+                (*out).code = code.0;
+            }
+            if size >= offset_of!(ggml_ext_error, registration) {
+                (*out).text = text.as_ptr();
+            }
             if size >= offset_of!(ggml_ext_error, node) {
                 (*out).registration = std::ptr::null();
             }

@@ -8,6 +8,7 @@
 
 pub mod alloc;
 pub mod backend;
+pub mod backend_impl;
 pub mod cpu;
 pub mod device;
 pub mod ext;

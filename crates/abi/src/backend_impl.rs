@@ -4,6 +4,9 @@
 use crate::*;
 use core::ffi::{c_char, c_int, c_void};
 
+/// Version of the interface of backend modules: value of `ggml_backend_reg.api_version`.
+pub const GGML_BACKEND_API_VERSION: c_int = 3;
+
 /// A kind of memory of a device.
 #[repr(C)]
 pub struct ggml_backend_buffer_type {

@@ -39,9 +39,6 @@ pub const GGML_ROPE_TYPE_IMROPE: c_int = 40;
 /// Position streams of a multi-section rope.
 pub const GGML_MROPE_SECTIONS: usize = 4;
 
-/// Version of the backend module interface ([`crate::ggml_backend_reg::api_version`]).
-pub const GGML_BACKEND_API_VERSION: c_int = 3;
-
 const _: () = assert!(GGML_N_OP_PARAMS * 4 == GGML_MAX_OP_PARAMS);
 
 const fn parse(text: &str) -> usize {

@@ -162,11 +162,26 @@ pub fn failed(stop: Stop) -> ggml_status {
             GGML_STATUS_ALLOC_FAILED
         }
         Stop::Failed { node, text } => {
-            let error = Error::new(GGML_EXT_CODE_NO_KERNEL, format!("ggml_backend_graph_compute: {text}"));
+            // SAFETY: a node of the caller's graph, or NULL; it and its sources are live.
+            let code = if unsafe { lacks_data(node) } { GGML_EXT_CODE_NOT_ALLOCATED } else { GGML_EXT_CODE_NO_KERNEL };
+            let error = Error::new(code, format!("ggml_backend_graph_compute: {text}"));
             error::report_at(&error, node);
             GGML_STATUS_FAILED
         }
     }
+}
+
+/// Whether `node`, or one of its sources, has elements but no data.
+///
+/// # Safety
+/// `node` is NULL or live, and so are its sources.
+unsafe fn lacks_data(node: *const ggml_tensor) -> bool {
+    // SAFETY: the caller's promise.
+    let lacks = |t: *const ggml_tensor| unsafe {
+        t.as_ref().is_some_and(|t| t.data.is_null() && !crate::tensor::poison::is_poisoned(t) && ggml_oxide_shape::nbytes(t) > 0)
+    };
+    // SAFETY: as above.
+    unsafe { node.as_ref() }.is_some_and(|n| lacks(n) || n.src.iter().any(|&s| lacks(s)))
 }
 
 unsafe extern "C" fn name(_: ggml_backend_t) -> *const c_char {

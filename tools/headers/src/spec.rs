@@ -27,7 +27,7 @@ pub const HEADERS: &[Header] = &[
         ],
         includes: NONE,
         sys_includes: &["stdbool.h", "stddef.h", "stdint.h", "stdio.h"],
-        exclude: &["GGML_MAX_NAME", "GGML_BACKEND_API_VERSION", "ggml_bf16_t"],
+        exclude: &["GGML_MAX_NAME", "ggml_bf16_t"],
     },
     Header {
         name: "ggml-alloc.h",
@@ -92,7 +92,7 @@ pub const HEADERS: &[Header] = &[
     Header {
         name: "ggml-backend-impl.h",
         about: "The tables of functions that a backend module fills in.",
-        sources: &["crates/abi/src/backend_impl.rs"],
+        sources: &["crates/abi/src/backend_impl.rs", "src/capi/backend_impl.rs"],
         includes: &["ggml-backend.h"],
         sys_includes: NONE,
         exclude: NONE,

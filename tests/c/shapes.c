@@ -1,0 +1,199 @@
+/* Impossible shapes for every family of builders: an error that names the call, a stand-in, and a graph that fails with the
+ * first cause and leaves the process alive. */
+#include "check.h"
+#include "ggml-alloc.h"
+#include "ggml-backend.h"
+#include "ggml-cpu.h"
+
+static struct ggml_context * ctx;
+static ggml_backend_t        cpu;
+
+static void fails_with(struct ggml_tensor * t, const char * name, const char * call) {
+    struct ggml_cgraph * graph = ggml_new_graph_custom(ctx, 16, false);
+    /* two more nodes on it, one of them with a sound second source: the cause stays the first one */
+    struct ggml_tensor * one = ggml_new_tensor_1d(ctx, GGML_TYPE_F32, 1);
+    struct ggml_tensor * u   = ggml_add(ctx, ggml_sqr(ctx, t), one);
+    ggml_set_output(u);
+    ggml_build_forward_expand(graph, u);
+    ggml_gallocr_t galloc = ggml_gallocr_new(ggml_backend_cpu_buffer_type());
+    ggml_gallocr_alloc_graph(galloc, graph); /* may refuse: what counts is that computing does */
+    CHECK(ggml_backend_graph_compute(cpu, graph) == GGML_STATUS_FAILED, "%s: computing fails", name);
+    CHECK(strstr(check_error_text(), call) != NULL, "%s: computing names %s", name, call);
+    CHECK(ggml_graph_compute_with_ctx(NULL, graph, 2) == GGML_STATUS_FAILED, "%s: computing without a backend fails", name);
+    ggml_gallocr_free(galloc);
+}
+
+#define BAD(name, call, expr)                                                        \
+    do {                                                                             \
+        check_log_errors       = 0;                                                  \
+        struct ggml_tensor * t_ = (expr);                                            \
+        CHECK(check_log_errors > 0, "%s: reported", name);                           \
+        CHECK(strstr(check_error_text(), call) != NULL, "%s: names %s", name, call); \
+        if (CHECK(t_ != NULL, "%s: a stand-in", name)) {                             \
+            fails_with(t_, name, call);                                              \
+        }                                                                            \
+        ggml_reset(ctx);                                                             \
+    } while (0)
+
+#define F(n, ...) ggml_new_tensor(ctx, GGML_TYPE_F32, n, (const int64_t[]){ __VA_ARGS__ })
+#define T(type, n, ...) ggml_new_tensor(ctx, GGML_TYPE_##type, n, (const int64_t[]){ __VA_ARGS__ })
+
+static void tensors(void) {
+    BAD("no dimension", "ggml_new_tensor", F(0, 1));
+    BAD("five dimensions", "ggml_new_tensor", F(5, 1, 1, 1, 1, 1));
+    BAD("minus two dimensions", "ggml_new_tensor", F(-2, 1));
+    BAD("negative size", "ggml_new_tensor_1d", ggml_new_tensor_1d(ctx, GGML_TYPE_F32, -1));
+    BAD("least size", "ggml_new_tensor_1d", ggml_new_tensor_1d(ctx, GGML_TYPE_F32, INT64_MIN));
+    BAD("product overflows", "ggml_new_tensor_4d", ggml_new_tensor_4d(ctx, GGML_TYPE_I8, INT64_MAX, 2, 1, 1));
+    BAD("product overflows behind a zero", "ggml_new_tensor_4d", ggml_new_tensor_4d(ctx, GGML_TYPE_F64, INT64_MAX, INT64_MAX, INT64_MAX, 3));
+    BAD("bytes overflow", "ggml_new_tensor_2d", ggml_new_tensor_2d(ctx, GGML_TYPE_F32, (int64_t) 1 << 32, (int64_t) 1 << 30));
+    BAD("no such type", "ggml_new_tensor_1d", ggml_new_tensor_1d(ctx, (enum ggml_type) 1000, 4));
+    BAD("type of a withdrawn format", "ggml_new_tensor_1d", ggml_new_tensor_1d(ctx, (enum ggml_type) 4, 32));
+    BAD("no whole block", "ggml_new_tensor_1d", ggml_new_tensor_1d(ctx, GGML_TYPE_Q4_0, 33));
+    BAD("no whole superblock", "ggml_new_tensor_2d", ggml_new_tensor_2d(ctx, GGML_TYPE_Q4_K, 128, 4));
+    BAD("nothing to copy the shape of", "ggml_dup_tensor", ggml_dup_tensor(ctx, NULL));
+    BAD("NULL source", "ggml_sqr", ggml_sqr(ctx, NULL));
+}
+
+static void elementwise(void) {
+    BAD("add", "ggml_add", ggml_add(ctx, F(2, 3, 5), F(2, 5, 3)));
+    BAD("add: larger second", "ggml_add", ggml_add(ctx, F(1, 3), F(1, 6)));
+    BAD("add NULL", "ggml_add", ggml_add(ctx, F(1, 3), NULL));
+    BAD("sub", "ggml_sub", ggml_sub(ctx, F(2, 3, 5), F(2, 3, 4)));
+    BAD("mul", "ggml_mul", ggml_mul(ctx, F(4, 2, 2, 2, 3), F(4, 2, 2, 2, 2)));
+    BAD("div", "ggml_div", ggml_div(ctx, F(1, 3), F(1, 2)));
+    BAD("div_inplace", "ggml_div_inplace", ggml_div_inplace(ctx, F(1, 3), F(1, 2)));
+    BAD("add by nothing", "ggml_add", ggml_add(ctx, F(1, 3), F(1, 0)));
+    BAD("add1", "ggml_add1", ggml_add1(ctx, F(1, 3), F(1, 2)));
+    BAD("add_cast", "ggml_add_cast", ggml_add_cast(ctx, T(F16, 1, 4), F(1, 3), GGML_TYPE_F32));
+    BAD("add_id", "ggml_add_id", ggml_add_id(ctx, F(3, 4, 2, 3), F(2, 5, 6), T(I32, 2, 2, 3)));
+    BAD("add_id: no indices", "ggml_add_id", ggml_add_id(ctx, F(3, 4, 2, 3), F(2, 4, 6), F(2, 2, 3)));
+    BAD("acc", "ggml_acc", ggml_acc(ctx, F(2, 4, 4), F(2, 4, 4), 16, 64, 64, 16));
+    BAD("set", "ggml_set", ggml_set(ctx, F(2, 4, 4), F(1, 4), 16, 64, 64, 61));
+    BAD("set: huge offset", "ggml_set", ggml_set_1d(ctx, F(2, 4, 4), F(1, 4), SIZE_MAX));
+    BAD("set_2d: huge stride", "ggml_set_2d", ggml_set_2d(ctx, F(2, 4, 4), F(2, 2, 2), SIZE_MAX / 2, 0));
+    BAD("unary: no such function", "ggml_unary", ggml_unary(ctx, F(1, 3), (enum ggml_unary_op) 99));
+    BAD("glu: no such function", "ggml_glu", ggml_glu(ctx, F(2, 4, 2), (enum ggml_glu_op) -1, false));
+    BAD("glu_split", "ggml_geglu_split", ggml_geglu_split(ctx, F(2, 4, 2), F(2, 4, 3)));
+    BAD("swiglu_oai", "ggml_swiglu_oai", ggml_swiglu_oai(ctx, F(2, 4, 2), F(2, 4, 3), 1.0f, 1.0f));
+    BAD("scale of integers", "ggml_scale", ggml_scale(ctx, ggml_transpose(ctx, F(2, 4, 3)), 2.0f));
+    BAD("fill of a type", "ggml_fill", ggml_fill(ctx, T(Q4_0, 1, 32), 1.0f));
+    BAD("clamp of nothing", "ggml_clamp", ggml_clamp(ctx, NULL, 0, 1));
+    BAD("tri", "ggml_tri", ggml_tri(ctx, F(2, 4, 3), GGML_TRI_TYPE_LOWER));
+    BAD("diag", "ggml_diag", ggml_diag(ctx, F(2, 4, 3)));
+}
+
+static void layouts(void) {
+    BAD("reshape", "ggml_reshape", ggml_reshape_2d(ctx, F(1, 12), 5, 2));
+    BAD("reshape: overflow", "ggml_reshape", ggml_reshape_4d(ctx, F(1, 12), (int64_t) 1 << 32, (int64_t) 1 << 32, 1, 12));
+    BAD("reshape: negative", "ggml_reshape", ggml_reshape_2d(ctx, F(1, 12), -3, -4));
+    BAD("reshape of no contiguous", "ggml_reshape", ggml_reshape_1d(ctx, ggml_transpose(ctx, F(2, 3, 4)), 12));
+    BAD("permute: an axis twice", "ggml_permute", ggml_permute(ctx, F(2, 3, 4), 0, 0, 1, 2));
+    BAD("permute: no such axis", "ggml_permute", ggml_permute(ctx, F(2, 3, 4), 0, 1, 2, 4));
+    BAD("permute: negative axis", "ggml_permute", ggml_permute(ctx, F(2, 3, 4), -1, 1, 2, 3));
+    BAD("view", "ggml_view_2d", ggml_view_2d(ctx, F(1, 12), 4, 4, 16, 0));
+    BAD("view: half a block", "ggml_view_1d", ggml_view_1d(ctx, T(Q8_0, 1, 64), 16, 0));
+    BAD("view of a poisoned", "ggml_new_tensor_1d", ggml_view_1d(ctx, ggml_new_tensor_1d(ctx, GGML_TYPE_F32, -7), 1, 0));
+    BAD("cont", "ggml_cont_2d", ggml_cont_2d(ctx, F(1, 12), 5, 2));
+    BAD("cpy", "ggml_cpy", ggml_cpy(ctx, F(1, 12), F(1, 11)));
+    BAD("cast to no type", "ggml_cast", ggml_cast(ctx, F(1, 12), (enum ggml_type) 77));
+    BAD("cast to blocks", "ggml_cast", ggml_cast(ctx, F(1, 12), GGML_TYPE_Q4_0));
+    BAD("repeat", "ggml_repeat", ggml_repeat(ctx, F(1, 12), F(1, 13)));
+    BAD("repeat_4d", "ggml_repeat_4d", ggml_repeat_4d(ctx, F(1, 12), 13, 1, 1, 1));
+    BAD("concat", "ggml_concat", ggml_concat(ctx, F(2, 3, 4), F(2, 4, 3), 0));
+    BAD("concat: no such dimension", "ggml_concat", ggml_concat(ctx, F(2, 3, 4), F(2, 3, 4), 4));
+    BAD("concat: negative dimension", "ggml_concat", ggml_concat(ctx, F(2, 3, 4), F(2, 3, 4), -1));
+    BAD("concat: two types", "ggml_concat", ggml_concat(ctx, F(2, 3, 4), T(F16, 2, 3, 4), 0));
+    BAD("pad: negative", "ggml_pad", ggml_pad(ctx, F(2, 3, 4), -4, 0, 0, 0));
+    BAD("pad_reflect", "ggml_pad_reflect_1d", ggml_pad_reflect_1d(ctx, F(2, 3, 4), 3, 0));
+    BAD("roll", "ggml_roll", ggml_roll(ctx, F(2, 3, 4), 3, 0, 0, 0));
+    BAD("get_rows", "ggml_get_rows", ggml_get_rows(ctx, F(3, 3, 4, 2), T(I32, 2, 5, 3)));
+    BAD("get_rows by numbers", "ggml_get_rows", ggml_get_rows(ctx, F(2, 3, 4), F(1, 5)));
+    BAD("set_rows", "ggml_set_rows", ggml_set_rows(ctx, F(2, 3, 4), F(2, 4, 2), T(I64, 1, 2)));
+    BAD("interpolate", "ggml_interpolate", ggml_interpolate(ctx, F(2, 3, 4), -6, 4, 1, 1, GGML_SCALE_MODE_NEAREST));
+    BAD("interpolate: no such mode", "ggml_interpolate", ggml_interpolate(ctx, F(2, 3, 4), 6, 8, 1, 1, 77));
+    BAD("upscale by 0", "ggml_upscale", ggml_upscale(ctx, F(2, 3, 4), -1, GGML_SCALE_MODE_NEAREST));
+    BAD("upscale: overflow", "ggml_upscale", ggml_upscale(ctx, F(4, 1 << 20, 1 << 20, 1 << 10, 1), INT32_MAX, GGML_SCALE_MODE_NEAREST));
+    BAD("arange without end", "ggml_arange", ggml_arange(ctx, 0, 1, 0));
+    BAD("arange of too many", "ggml_arange", ggml_arange(ctx, 0, 1e38f, 1e-38f));
+    BAD("arange backwards", "ggml_arange", ggml_arange(ctx, 0, -5, 1));
+    BAD("timestep_embedding", "ggml_timestep_embedding", ggml_timestep_embedding(ctx, F(1, 3), -1, 10000));
+}
+
+static void products(void) {
+    BAD("mul_mat", "ggml_mul_mat", ggml_mul_mat(ctx, F(2, 3, 4), F(2, 4, 3)));
+    BAD("mul_mat: batches", "ggml_mul_mat", ggml_mul_mat(ctx, F(3, 3, 4, 2), F(3, 3, 4, 3)));
+    BAD("mul_mat: transposed", "ggml_mul_mat", ggml_mul_mat(ctx, ggml_transpose(ctx, F(2, 4, 3)), F(2, 3, 2)));
+    BAD("mul_mat: overflow", "ggml_mul_mat", ggml_mul_mat(ctx, F(2, 0, (int64_t) 1 << 40), F(2, 0, (int64_t) 1 << 40)));
+    BAD("mul_mat_id", "ggml_mul_mat_id", ggml_mul_mat_id(ctx, F(3, 4, 5, 6), F(3, 4, 2, 3), F(2, 2, 3)));
+    BAD("mul_mat_id: rows", "ggml_mul_mat_id", ggml_mul_mat_id(ctx, F(3, 4, 5, 6), F(3, 3, 2, 3), T(I32, 2, 2, 3)));
+    BAD("flash_attn", "ggml_flash_attn_ext", ggml_flash_attn_ext(ctx, F(4, 8, 4, 3, 1), F(4, 8, 6, 2, 1), F(4, 8, 6, 2, 1), NULL, 1, 0, 0));
+    BAD("flash_attn: head size", "ggml_flash_attn_ext", ggml_flash_attn_ext(ctx, F(4, 8, 4, 2, 1), F(4, 9, 6, 2, 1), F(4, 8, 6, 2, 1), NULL, 1, 0, 0));
+    BAD("flash_attn: mask", "ggml_flash_attn_ext", ggml_flash_attn_ext(ctx, F(4, 8, 4, 2, 1), F(4, 8, 6, 2, 1), F(4, 8, 6, 2, 1), T(F16, 2, 5, 4), 1, 0, 0));
+    BAD("flash_attn: NULL", "ggml_flash_attn_ext", ggml_flash_attn_ext(ctx, F(4, 8, 4, 2, 1), NULL, F(4, 8, 6, 2, 1), NULL, 1, 0, 0));
+    BAD("soft_max mask", "ggml_soft_max_ext", ggml_soft_max_ext(ctx, F(2, 4, 4), F(2, 3, 4), 1, 0));
+    BAD("soft_max slopes without mask", "ggml_soft_max_ext", ggml_soft_max_ext(ctx, F(2, 4, 4), NULL, 1, 8));
+    BAD("rope", "ggml_rope", ggml_rope(ctx, F(3, 8, 2, 3), T(I32, 1, 2), 8, 0));
+    BAD("rope: odd", "ggml_rope", ggml_rope(ctx, F(3, 8, 2, 3), T(I32, 1, 3), 7, 0));
+    BAD("rope: more than a row", "ggml_rope", ggml_rope(ctx, F(3, 8, 2, 3), T(I32, 1, 3), 16, 0));
+    BAD("rope: positions", "ggml_rope", ggml_rope(ctx, F(3, 8, 2, 3), F(1, 3), 8, 0));
+    BAD("rope_multi", "ggml_rope_multi", ggml_rope_multi(ctx, F(3, 8, 2, 3), T(I32, 1, 3), NULL, 4, (int[]){ 1, 1, 1, 1 }, GGML_ROPE_TYPE_MROPE, 0, 1e4f, 1, 0, 1, 0, 0));
+    BAD("group_norm", "ggml_group_norm", ggml_group_norm(ctx, F(3, 4, 4, 8), 0, 1e-5f));
+    BAD("argsort of integers", "ggml_top_k", ggml_top_k(ctx, F(1, 4), 5));
+    BAD("top_k of -1", "ggml_argsort_top_k", ggml_argsort_top_k(ctx, F(1, 4), -1));
+    BAD("argmax", "ggml_argmax", ggml_argmax(ctx, F(3, 4, 2, 2)));
+    BAD("count_equal", "ggml_count_equal", ggml_count_equal(ctx, T(I32, 1, 4), T(I32, 1, 5)));
+    BAD("sum of NULL", "ggml_sum", ggml_sum(ctx, NULL));
+}
+
+static void convolutions(void) {
+    BAD("im2col: stride 0", "ggml_im2col", ggml_im2col(ctx, T(F16, 4, 3, 3, 2, 4), F(4, 8, 8, 2, 1), 0, 1, 0, 0, 1, 1, true, GGML_TYPE_F32));
+    BAD("im2col: channels", "ggml_im2col", ggml_im2col(ctx, T(F16, 4, 3, 3, 3, 4), F(4, 8, 8, 2, 1), 1, 1, 0, 0, 1, 1, true, GGML_TYPE_F32));
+    BAD("im2col: kernel larger than picture", "ggml_im2col", ggml_im2col(ctx, T(F16, 4, 9, 9, 2, 4), F(4, 8, 8, 2, 1), 1, 1, 0, 0, 1, 1, true, GGML_TYPE_F32));
+    BAD("im2col: overflow", "ggml_im2col", ggml_im2col(ctx, T(F16, 4, 3, 3, 2, 4), F(4, 8, 8, 2, 1), 1, 1, INT32_MAX, INT32_MAX, 1, 1, true, GGML_TYPE_F32));
+    BAD("im2col: dilation", "ggml_im2col", ggml_im2col(ctx, T(F16, 4, 3, 3, 2, 4), F(4, 8, 8, 2, 1), 1, 1, 0, 0, INT32_MAX, 1, true, GGML_TYPE_F32));
+    BAD("conv_1d", "ggml_conv_1d", ggml_conv_1d(ctx, T(F16, 3, 3, 2, 4), F(2, 8, 3), 1, 0, 1));
+    BAD("conv_2d", "ggml_conv_2d", ggml_conv_2d(ctx, T(F16, 4, 3, 3, 2, 4), F(4, 8, 8, 3, 1), 1, 1, 0, 0, 1, 1));
+    BAD("conv_2d: negative padding", "ggml_conv_2d", ggml_conv_2d(ctx, T(F16, 4, 3, 3, 2, 4), F(4, 8, 8, 2, 1), 1, 1, -9, 0, 1, 1));
+    BAD("conv_2d_direct", "ggml_conv_2d_direct", ggml_conv_2d_direct(ctx, T(F16, 4, 3, 3, 2, 4), F(4, 8, 8, 3, 1), 1, 1, 0, 0, 1, 1));
+    BAD("conv_2d_dw", "ggml_conv_2d_dw", ggml_conv_2d_dw_direct(ctx, F(4, 3, 3, 2, 4), F(4, 8, 8, 4, 1), 1, 1, 0, 0, 1, 1));
+    BAD("conv_3d", "ggml_conv_3d", ggml_conv_3d(ctx, T(F16, 4, 3, 3, 3, 8), F(4, 8, 8, 8, 2), 0, 1, 1, 1, 0, 0, 0, 1, 1, 1));
+    BAD("conv_3d_direct", "ggml_conv_3d_direct", ggml_conv_3d_direct(ctx, T(F16, 4, 3, 3, 3, 8), F(4, 8, 8, 8, 2), 1, 1, 1, 0, 0, 0, 1, 1, 1, 3, 1, 4));
+    BAD("im2col_3d", "ggml_im2col_3d", ggml_im2col_3d(ctx, T(F16, 4, 3, 3, 3, 8), F(4, 8, 8, 8, 2), -2, 1, 1, 1, 0, 0, 0, 1, 1, 1, GGML_TYPE_F32));
+    BAD("conv_transpose_1d", "ggml_conv_transpose_1d", ggml_conv_transpose_1d(ctx, T(F16, 3, 3, 4, 2), F(2, 8, 3), 1, 0, 1));
+    BAD("conv_transpose_1d: padding", "ggml_conv_transpose_1d", ggml_conv_transpose_1d(ctx, T(F16, 3, 3, 4, 2), F(2, 8, 2), 1, 1, 1));
+    BAD("conv_transpose_2d", "ggml_conv_transpose_2d_p0", ggml_conv_transpose_2d_p0(ctx, T(F16, 4, 2, 2, 4, 3), F(4, 8, 8, 2, 1), 2));
+    BAD("conv_transpose_2d: stride 0", "ggml_conv_transpose_2d_p0", ggml_conv_transpose_2d_p0(ctx, T(F16, 4, 2, 2, 4, 2), F(4, 8, 8, 2, 1), 0));
+    BAD("pool_1d: stride 0", "ggml_pool_1d", ggml_pool_1d(ctx, F(1, 8), GGML_OP_POOL_MAX, 2, 0, 0));
+    BAD("pool_2d: window", "ggml_pool_2d", ggml_pool_2d(ctx, F(2, 4, 4), GGML_OP_POOL_MAX, 5, 5, 1, 1, 0, 0));
+    BAD("pool_2d: no such", "ggml_pool_2d", ggml_pool_2d(ctx, F(2, 4, 4), (enum ggml_op_pool) 9, 2, 2, 1, 1, 0, 0));
+    BAD("pool_2d: padding", "ggml_pool_2d", ggml_pool_2d(ctx, F(2, 4, 4), GGML_OP_POOL_AVG, 2, 2, 1, 1, 1e30f, 0));
+}
+
+static void nothing(struct ggml_tensor * dst, int ith, int nth, void * data) { (void) dst; (void) ith; (void) nth; (void) data; }
+static void nothing1(struct ggml_tensor * dst, const struct ggml_tensor * a, int ith, int nth, void * data) { (void) a; nothing(dst, ith, nth, data); }
+
+static void customs(void) {
+    BAD("custom: no function", "ggml_map_custom1", ggml_map_custom1(ctx, F(1, 3), NULL, 1, NULL));
+    BAD("custom: no tasks", "ggml_map_custom1", ggml_map_custom1(ctx, F(1, 3), nothing1, 0, NULL));
+    struct ggml_tensor * args[12] = { 0 };
+    BAD("custom: too many sources", "ggml_custom_4d", ggml_custom_4d(ctx, GGML_TYPE_F32, 1, 1, 1, 1, args, 11, nothing, 1, NULL));
+    BAD("custom: minus one source", "ggml_custom_4d", ggml_custom_4d(ctx, GGML_TYPE_F32, 1, 1, 1, 1, args, -1, nothing, 1, NULL));
+    BAD("custom: NULL sources", "ggml_custom_4d", ggml_custom_4d(ctx, GGML_TYPE_F32, 1, 1, 1, 1, NULL, 2, nothing, 1, NULL));
+    BAD("custom: no function", "ggml_custom_inplace", ggml_custom_inplace(ctx, F(1, 3), NULL, 0, NULL, 1, NULL));
+}
+
+int main(void) {
+    check_quiet();
+    ctx = ggml_init((struct ggml_init_params){ 1 << 20, NULL, true });
+    cpu = ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, NULL);
+    tensors();
+    elementwise();
+    layouts();
+    products();
+    convolutions();
+    customs();
+    ggml_backend_free(cpu);
+    ggml_free(ctx);
+    return check_done();
+}
