@@ -47,18 +47,29 @@ pub struct Want {
     pub mag: Option<Vec<f64>>,
     /// How far from them the result may be.
     pub tol: Tol,
+    /// In the place of all that, for results that are not unique.
+    pub rule: Option<Rule>,
 }
+
+/// What a result must be like: gets it by logical index.
+pub type Rule = Box<dyn Fn(&Arr) -> Result<(), String>>;
 
 impl Want {
     /// These elements, within a tolerance.
     pub fn new(arr: Arr, tol: Tol) -> Want {
-        Want { arr, mag: None, tol }
+        Want { arr, mag: None, tol, rule: None }
     }
 
     /// Elements and the sizes of their terms from `f`.
     pub fn with_magnitude(ne: [usize; 4], tol: Tol, mut f: impl FnMut([usize; 4]) -> (f64, f64)) -> Want {
         let (v, mag) = each(ne).map(&mut f).unzip();
-        Want { arr: Arr { ne, v }, mag: Some(mag), tol }
+        Want { arr: Arr { ne, v }, mag: Some(mag), tol, rule: None }
+    }
+
+    /// A result of this shape that keeps a rule.
+    pub fn by(ne: [usize; 4], rule: impl Fn(&Arr) -> Result<(), String> + 'static) -> Want {
+        let arr = Arr { ne, v: Vec::new() };
+        Want { arr, mag: None, tol: Tol::EXACT, rule: Some(Box::new(rule)) }
     }
 
     /// The first element that is wrong, in words.
@@ -66,6 +77,9 @@ impl Want {
         let got = world::read(out);
         if got.ne != self.arr.ne {
             return Err(format!("the shape is {:?}, should be {:?}", got.ne, self.arr.ne));
+        }
+        if let Some(rule) = &self.rule {
+            return rule(&got);
         }
         let ty = world::t(out).r#type;
         for (n, i) in each(got.ne).enumerate() {

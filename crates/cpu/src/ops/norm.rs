@@ -14,6 +14,9 @@ use ggml_oxide_abi::*;
 
 const BLOCK: usize = 4096;
 
+/// Sum of squared distances from which on a single distance may be more than f32 holds.
+const WIDE: f64 = 1e76;
+
 /// Count, mean and sum of squared distances from the mean, put together from parts.
 #[derive(Clone, Copy, Default)]
 struct Stats {
@@ -32,11 +35,19 @@ impl Stats {
             let k = (n - i).min(BLOCK);
             // SAFETY: the caller's promise.
             let (mean, m2) = unsafe {
-                let mean = reduce::sum(x.add(i), k) / k as f64;
+                let mut mean = reduce::sum(x.add(i), k) / k as f64;
+                if !mean.is_finite() {
+                    mean = (i..i + k).map(|i| f64::from(*x.add(i))).sum::<f64>() / k as f64;
+                }
                 // The rounding of the mean to f32 shifts every distance alike; the last term takes the shift out.
                 let m = mean as f32;
                 let shift = mean - f64::from(m);
-                (mean, (reduce::sum_sq_from(x.add(i), k, m) - k as f64 * shift * shift).max(0.0))
+                let mut m2 = reduce::sum_sq_from(x.add(i), k, m) - k as f64 * shift * shift;
+                if !m2.is_finite() {
+                    // A distance, as a partial sum above, may be beyond f32 though the values are not.
+                    m2 = (i..i + k).map(|i| (f64::from(*x.add(i)) - mean).powi(2)).sum();
+                }
+                (mean, m2.max(0.0))
             };
             self.join(k as f64, mean, m2);
         }
@@ -50,8 +61,20 @@ impl Stats {
         self.n = total;
     }
 
-    fn centre(&self, eps: f32) -> Centre {
-        Centre(self.mean as f32, (1.0 / (self.m2 / self.n + f64::from(eps)).sqrt()) as f32)
+    /// Writes the normalised values of `x` to `o`.
+    ///
+    /// # Safety
+    /// Both are good for `n` values, and are the same or apart.
+    unsafe fn write(&self, eps: f32, x: *const f32, o: *mut f32, n: usize) {
+        let scale = 1.0 / (self.m2 / self.n + f64::from(eps)).sqrt();
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.m2 < WIDE {
+                map(Centre(self.mean as f32, scale as f32), x, o, n);
+            } else {
+                (0..n).for_each(|i| o.add(i).write(((f64::from(*x.add(i)) - self.mean) * scale) as f32));
+            }
+        }
     }
 }
 
@@ -81,7 +104,7 @@ fn run(node: &Node, team: &Team) {
                 GGML_OP_NORM => {
                     let mut stats = Stats::default();
                     stats.add(x, n);
-                    map(stats.centre(eps), x, o, n);
+                    stats.write(eps, x, o, n);
                 }
                 GGML_OP_RMS_NORM => {
                     let mean = reduce::sum_sq(x, n) / n as f64;
@@ -128,7 +151,6 @@ fn run_group(node: &Node, team: &Team) {
         };
         let mut stats = Stats::default();
         for pass in 0..2 {
-            let centre = if pass == 1 { stats.centre(eps) } else { Centre(0.0, 0.0) };
             for r in 0..n1 * n2 {
                 let i = [r % n1, channels.start + r / n1, i3];
                 // SAFETY: the views are good for their shapes; this group of dst is this thread's and its rows packed.
@@ -137,7 +159,7 @@ fn run_group(node: &Node, team: &Team) {
                         stats.add(packed(&d, &s, i), n);
                     } else {
                         let x = if packed0 { s.row(i) } else { d.row(i) };
-                        map(centre, x.cast(), d.row(i).cast(), n);
+                        stats.write(eps, x.cast(), d.row(i).cast(), n);
                     }
                 }
             }

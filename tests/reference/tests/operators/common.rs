@@ -1,8 +1,8 @@
 //! Shapes, formats and names that families share.
 
 pub use reference::suite::{type_name, U32};
-pub use reference::values::{each, Rng};
-pub use reference::world::{dims, last_error, ne, read, t, Outcome};
+pub use reference::values::each;
+pub use reference::world::{dims, read, t, Outcome};
 pub use reference::*;
 
 /// Formats that elementwise operators take.

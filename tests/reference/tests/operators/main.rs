@@ -3,3 +3,11 @@
 
 mod arithmetic;
 mod common;
+mod copy;
+mod functions;
+mod gated;
+mod norm;
+mod reduce;
+mod rows;
+mod shape;
+mod unary;
