@@ -1,0 +1,265 @@
+//! Times the operators of two builds of ggml against each other in one process; benches/compare starts it.
+//!
+//! `api` is the table of functions of one library, `builder` and `fill` make a case's tensors, `ready` runs them, `cases` lists
+//! them, `roof` measures the machine. Nothing here is asserted about time.
+
+mod api;
+mod builder;
+mod cases;
+mod fill;
+mod ready;
+mod roof;
+
+use api::Api;
+use cases::{Case, Work};
+use ready::Ready;
+use roof::Roofs;
+use std::ffi::CStr;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Rounds of ours and theirs; a case that takes long gets fewer, two at least.
+const ROUNDS: usize = 5;
+/// How long each library runs in a round.
+const SLICE: Duration = Duration::from_millis(30);
+/// After this a case starts no further round.
+const CASE: Duration = Duration::from_millis(2500);
+
+const USAGE: &str = "usage: ggml-oxide-compare OURS.so THEIRS.so [FILTER] [--threads N] [--list] [--probe]";
+
+struct Options {
+    ours: PathBuf,
+    theirs: PathBuf,
+    filter: String,
+    threads: usize,
+    list: bool,
+    probe: bool,
+}
+
+fn options() -> Result<Options, String> {
+    let mut places = Vec::new();
+    let mut threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let (mut list, mut probe) = (false, false);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--threads" => {
+                let given = arguments.next().ok_or("--threads needs a number")?;
+                threads = given.parse().ok().filter(|n| (1..=512).contains(n)).ok_or("--threads: 1 to 512")?;
+            }
+            "--list" => list = true,
+            "--probe" => probe = true,
+            flag if flag.starts_with('-') => return Err(format!("unknown option {flag}")),
+            _ => places.push(argument),
+        }
+    }
+    let mut places = places.into_iter();
+    let (Some(ours), Some(theirs)) = (places.next(), places.next()) else {
+        return Err("two libraries are needed".into());
+    };
+    let filter = places.next().unwrap_or_default().to_lowercase();
+    if let Some(more) = places.next() {
+        return Err(format!("one filter only, not {more} too"));
+    }
+    Ok(Options { ours: ours.into(), theirs: theirs.into(), filter, threads, list, probe })
+}
+
+/// What one case came to.
+struct Measured {
+    ours: f64,
+    theirs: f64,
+    nmse: f64,
+}
+
+fn main() -> ExitCode {
+    match options().map_err(|e| format!("{e}\n{USAGE}")).and_then(|o| run(&o)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(e) => {
+            eprintln!("compare: {e}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether every case was computed by both, alike.
+fn run(options: &Options) -> Result<bool, String> {
+    let name = |case: &Case| format!("{} {}", case.op, case.shape);
+    let mut cases = cases::all();
+    cases.retain(|case| name(case).to_lowercase().contains(&options.filter));
+    if cases.is_empty() {
+        return Err(format!("no case has \"{}\" in its name; --list names them", options.filter));
+    }
+    if options.list {
+        cases.iter().for_each(|case| println!("{}", name(case)));
+        return Ok(true);
+    }
+    if options.probe {
+        return probe(options).map(|()| true);
+    }
+    let (ours, theirs) = (Api::open(&options.ours)?, Api::open(&options.theirs)?);
+    header(options, &ours, &theirs);
+    let roofs = Roofs::measure(options.threads);
+    println!(
+        "roofs:   FMA f32 ({}) {:.0} GFLOPS, int8 ({}) {}, reading memory {:.1} GB/s",
+        roofs.fma_name,
+        roofs.fma / 1e9,
+        roofs.int8_name,
+        roofs.int8.map_or("not measured".into(), |r| format!("{:.0} Gop/s", r / 1e9)),
+        roofs.memory / 1e9
+    );
+    println!(
+        "\n{:<26} {:<34} {:>9} {:>9} {:<6} {:>6} {:>6}    {:>8}",
+        "operator", "shape", "ours", "theirs", "", "ratio", "roof", "NMSE"
+    );
+
+    let mut lines = Vec::new();
+    let mut failures = Vec::new();
+    for case in &cases {
+        match measure(case, options.threads, &ours, &theirs, &roofs) {
+            Ok(measured) => {
+                let agree = print(case, &measured, &roofs);
+                if !agree {
+                    failures.push(format!("{}: results differ, NMSE {:.1e}", name(case), measured.nmse));
+                }
+                lines.push((name(case), measured.theirs / measured.ours));
+            }
+            Err(e) => {
+                println!("{:<26} {:<34} failed: {e}", case.op, case.shape);
+                failures.push(format!("{}: {e}", name(case)));
+            }
+        }
+        // A reader of a pipe sees each line as it comes.
+        std::io::stdout().flush().map_err(|e| e.to_string())?;
+    }
+    summary(&lines, &failures);
+    Ok(failures.is_empty())
+}
+
+/// Prints how long their library takes for a few short cases, as the mean logarithm: to find the best setting of its OpenMP,
+/// which reads it when it is loaded.
+fn probe(options: &Options) -> Result<(), String> {
+    let theirs = Api::open(&options.theirs)?;
+    let mut sum = 0.0;
+    let cases = cases::all();
+    let chosen = ["f32 [1280,1280] n=1", "f16 [1280,1280] n=8", "q8_0 [1280,1280] n=77"];
+    for case in cases.iter().filter(|c| chosen.contains(&c.shape.as_str())) {
+        let ready = Ready::new(&theirs, &theirs, options.threads, 8, &case.build)?;
+        let mut best = Duration::MAX;
+        for _ in 0..5 {
+            best = best.min(ready.best(SLICE)?);
+        }
+        sum += best.as_secs_f64().ln();
+    }
+    println!("{:.3}", sum / chosen.len() as f64);
+    Ok(())
+}
+
+fn header(options: &Options, ours: &Api, theirs: &Api) {
+    let version = |api: &Api| {
+        // SAFETY: returns a string that lives as long as the library.
+        unsafe { CStr::from_ptr((api.ggml_version)()) }.to_string_lossy().into_owned()
+    };
+    let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model =
+        cpu.lines().find(|l| l.starts_with("model name")).and_then(|l| l.split(": ").nth(1)).unwrap_or("unknown");
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').next().unwrap_or("unknown");
+    let openmp: Vec<String> = ["OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "OMP_PROC_BIND"]
+        .iter()
+        .filter_map(|n| std::env::var(n).ok().map(|v| format!("{n}={v}")))
+        .collect();
+    println!("ours:    {} ({})", options.ours.display(), version(ours));
+    println!("theirs:  {} ({})", options.theirs.display(), version(theirs));
+    println!("         OpenMP: {}", if openmp.is_empty() { "its defaults".into() } else { openmp.join(" ") });
+    println!("machine: {model}, {} threads, load {load} at the start", options.threads);
+}
+
+/// The least time that the machine's roofs allow for one copy of a case, in seconds.
+fn at_least(work: &Work, roofs: &Roofs) -> f64 {
+    let rate = if work.int8 { roofs.int8.unwrap_or(roofs.fma) } else { roofs.fma };
+    (work.flops / rate).max(work.bytes / roofs.memory)
+}
+
+fn measure(case: &Case, threads: usize, ours: &Api, theirs: &Api, roofs: &Roofs) -> Result<Measured, String> {
+    // Enough copies that starting the threads does not count, few enough that the results do not fill memory.
+    let copies =
+        (1e-3 / at_least(&case.work, roofs)).min(f64::from(8 << 20) / case.work.result).clamp(1.0, 32.0) as usize;
+    let encoder = ours;
+    let mine = Ready::new(ours, encoder, threads, copies, &case.build).map_err(|e| format!("ours: {e}"))?;
+    let yours = Ready::new(theirs, encoder, threads, copies, &case.build).map_err(|e| format!("theirs: {e}"))?;
+    let start = Instant::now();
+    let (mut best, mut other) = (Duration::MAX, Duration::MAX);
+    for round in 0..ROUNDS {
+        if round >= 2 && start.elapsed() > CASE {
+            break;
+        }
+        best = best.min(mine.best(SLICE).map_err(|e| format!("ours: {e}"))?);
+        other = other.min(yours.best(SLICE).map_err(|e| format!("theirs: {e}"))?);
+    }
+    let seconds = |d: Duration| d.as_secs_f64() / copies as f64;
+    Ok(Measured { ours: seconds(best), theirs: seconds(other), nmse: nmse(&mine.values()?, &yours.values()?) })
+}
+
+/// Mean squared difference over mean square of theirs; infinite where one is finite and the other is not.
+fn nmse(ours: &[f32], theirs: &[f32]) -> f64 {
+    if ours.len() != theirs.len() {
+        return f64::INFINITY;
+    }
+    let (mut difference, mut square) = (0.0, 0.0);
+    for (&a, &b) in ours.iter().zip(theirs) {
+        difference += f64::from(a - b).powi(2);
+        square += f64::from(b).powi(2);
+    }
+    if !difference.is_finite() || !square.is_finite() {
+        return f64::INFINITY;
+    }
+    if difference == 0.0 {
+        0.0
+    } else {
+        difference / square
+    }
+}
+
+/// Prints a line; whether the results agree.
+fn print(case: &Case, measured: &Measured, roofs: &Roofs) -> bool {
+    let work = &case.work;
+    let (amount, unit) = if work.flops > 0.0 { (work.flops, "GFLOPS") } else { (work.bytes, "GB/s") };
+    let least = at_least(work, roofs);
+    let bound = match () {
+        () if work.bytes / roofs.memory >= least => 'M',
+        () if work.int8 && roofs.int8.is_some() => 'I',
+        () => 'F',
+    };
+    let agree = measured.nmse <= work.tolerance;
+    println!(
+        "{:<26} {:<34} {:>9.1} {:>9.1} {:<6} {:>6.2} {:>5.0}% {bound}  {:>8.1e}{}",
+        case.op,
+        case.shape,
+        amount / measured.ours / 1e9,
+        amount / measured.theirs / 1e9,
+        unit,
+        measured.theirs / measured.ours,
+        100.0 * least / measured.ours,
+        measured.nmse,
+        if agree { "" } else { "  DIFFERS" }
+    );
+    agree
+}
+
+fn summary(lines: &[(String, f64)], failures: &[String]) {
+    let mean = (lines.iter().map(|(_, ratio)| ratio.ln()).sum::<f64>() / lines.len().max(1) as f64).exp();
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    println!("\nload {} at the end", load.split(' ').next().unwrap_or("unknown"));
+    let mut slower: Vec<_> = lines.iter().filter(|(_, ratio)| *ratio < 1.0).collect();
+    slower.sort_by(|a, b| a.1.total_cmp(&b.1));
+    println!("slower than theirs: {} of {}", slower.len(), lines.len());
+    slower.iter().for_each(|(name, ratio)| println!("  {ratio:.2}  {name}"));
+    if !failures.is_empty() {
+        println!("failed or different: {}", failures.len());
+        failures.iter().for_each(|f| println!("  {f}"));
+    }
+    println!("geometric mean of {} ratios: {mean:.2}", lines.len());
+}
