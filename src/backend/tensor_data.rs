@@ -44,6 +44,7 @@ pub fn buffer_of(t: &ggml_tensor) -> Option<Buffer> {
     unsafe { Buffer::from_raw(t.view_src.as_ref().map_or(t.buffer, |storage| storage.buffer)) }
 }
 
+/// The buffer of a tensor that can be accessed as `rows` says, or why it cannot.
 fn ready(call: &str, t: &ggml_tensor, rows: &Rows) -> Result<Buffer, Error> {
     let name = shape::name(t);
     let fault = |text: String| Err(Error::new(GGML_EXT_CODE_NOT_ALLOCATED, text));
@@ -61,72 +62,77 @@ fn ready(call: &str, t: &ggml_tensor, rows: &Rows) -> Result<Buffer, Error> {
     }
 }
 
-/// Calls `each(offset in the tensor, offset in the data)` for every row.
-fn for_each_row(rows: &Rows, mut each: impl FnMut(usize, usize)) {
-    for i in 0..rows.n {
-        each(rows.offset + i * rows.stride_tensor, i * rows.stride_data);
+/// As [`ready`] for pointers from a caller; `None` when there is nothing to move, or reported when it cannot be.
+///
+/// # Safety
+/// `t` is NULL or live.
+unsafe fn target<'a>(
+    call: &str,
+    t: *const ggml_tensor,
+    data: *const c_void,
+    rows: &Rows,
+) -> Option<(Buffer, &'a ggml_tensor)> {
+    if rows.is_empty() {
+        return None;
     }
+    if data.is_null() {
+        null(call);
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    let Some(tensor) = (unsafe { t.as_ref() }) else {
+        null(call);
+        return None;
+    };
+    ready(call, tensor, rows).map_err(|e| error::report_at(&e, t)).ok().map(|buffer| (buffer, tensor))
+}
+
+/// Moves rows with the function for all of them at once, or one by one: `one(offset in the tensor, offset in the data)`. False
+/// when there is neither function.
+fn moved(rows: &Rows, all: Option<impl FnOnce()>, one: Option<impl Fn(usize, usize)>) -> bool {
+    match (all, one) {
+        (Some(all), _) if rows.n > 1 => all(),
+        (_, Some(one)) => (0..rows.n).for_each(|i| one(rows.offset + i * rows.stride_tensor, i * rows.stride_data)),
+        _ => return false,
+    }
+    true
 }
 
 /// Writes into `t`.
 ///
 /// # Safety
-/// `data` has the rows that `rows` describes.
+/// `t` is NULL or live; `data` has the rows that `rows` describes.
 pub unsafe fn set(call: &str, t: *mut ggml_tensor, data: *const c_void, rows: Rows) {
-    if rows.is_empty() {
-        return;
-    }
-    // SAFETY: the caller hands over NULL or a live tensor.
-    let Some(tensor) = (unsafe { t.as_ref() }) else { return null(call) };
-    if data.is_null() {
-        return null(call);
-    }
-    let buffer = match ready(call, tensor, &rows) {
-        Ok(buffer) => buffer,
-        Err(e) => return error::report_at(&e, t),
-    };
-    let iface = buffer.iface();
-    match (iface.set_tensor_2d, iface.set_tensor) {
-        // SAFETY: the range lies in the tensor, the data is as the caller promises.
-        (Some(f), _) if rows.n > 1 => unsafe {
-            f(buffer.as_raw(), t, data, rows.offset, rows.size, rows.n, rows.stride_tensor, rows.stride_data)
-        },
-        (_, Some(f)) => for_each_row(&rows, |in_tensor, in_data| {
-            // SAFETY: as above, row by row.
-            unsafe { f(buffer.as_raw(), t, data.byte_add(in_data), in_tensor, rows.size) }
-        }),
-        _ => unsupported(call, tensor),
+    // SAFETY: the caller's promise.
+    let Some((buffer, tensor)) = (unsafe { target(call, t, data, &rows) }) else { return };
+    let (b, iface) = (buffer.as_raw(), buffer.iface());
+    let Rows { offset, size, n, stride_tensor, stride_data } = rows;
+    // SAFETY: the rows lie in the tensor, `data` is as the caller promises.
+    let all =
+        iface.set_tensor_2d.map(|f| move || unsafe { f(b, t, data, offset, size, n, stride_tensor, stride_data) });
+    // SAFETY: as above.
+    let one = iface.set_tensor.map(|f| move |at, from| unsafe { f(b, t, data.byte_add(from), at, size) });
+    if !moved(&rows, all, one) {
+        unsupported(call, tensor);
     }
 }
 
 /// Reads from `t`.
 ///
 /// # Safety
-/// `data` has room for the rows that `rows` describes.
+/// `t` is NULL or live; `data` has room for the rows that `rows` describes.
 pub unsafe fn get(call: &str, t: *const ggml_tensor, data: *mut c_void, rows: Rows) {
-    if rows.is_empty() {
-        return;
-    }
-    // SAFETY: the caller hands over NULL or a live tensor.
-    let Some(tensor) = (unsafe { t.as_ref() }) else { return null(call) };
-    if data.is_null() {
-        return null(call);
-    }
-    let buffer = match ready(call, tensor, &rows) {
-        Ok(buffer) => buffer,
-        Err(e) => return error::report_at(&e, t),
-    };
-    let iface = buffer.iface();
-    match (iface.get_tensor_2d, iface.get_tensor) {
-        // SAFETY: the range lies in the tensor, the memory is as the caller promises.
-        (Some(f), _) if rows.n > 1 => unsafe {
-            f(buffer.as_raw(), t, data, rows.offset, rows.size, rows.n, rows.stride_tensor, rows.stride_data)
-        },
-        (_, Some(f)) => for_each_row(&rows, |in_tensor, in_data| {
-            // SAFETY: as above, row by row.
-            unsafe { f(buffer.as_raw(), t, data.byte_add(in_data), in_tensor, rows.size) }
-        }),
-        _ => unsupported(call, tensor),
+    // SAFETY: the caller's promise.
+    let Some((buffer, tensor)) = (unsafe { target(call, t, data, &rows) }) else { return };
+    let (b, iface) = (buffer.as_raw(), buffer.iface());
+    let Rows { offset, size, n, stride_tensor, stride_data } = rows;
+    // SAFETY: the rows lie in the tensor, `data` is as the caller promises.
+    let all =
+        iface.get_tensor_2d.map(|f| move || unsafe { f(b, t, data, offset, size, n, stride_tensor, stride_data) });
+    // SAFETY: as above.
+    let one = iface.get_tensor.map(|f| move |at, to| unsafe { f(b, t, data.byte_add(to), at, size) });
+    if !moved(&rows, all, one) {
+        unsupported(call, tensor);
     }
 }
 
@@ -135,33 +141,20 @@ pub unsafe fn get(call: &str, t: *const ggml_tensor, data: *mut c_void, rows: Ro
 /// # Safety
 /// As [`set`]; `data` stays until the backend was synchronised.
 pub unsafe fn set_async(call: &str, backend: Backend, t: *mut ggml_tensor, data: *const c_void, rows: Rows) {
-    let iface = backend.iface();
-    // SAFETY: as `set`.
-    unsafe {
-        match (iface.set_tensor_2d_async, iface.set_tensor_async) {
-            (None, None) => set(call, t, data, rows),
-            _ if rows.is_empty() => {}
-            _ if t.is_null() || data.is_null() => null(call),
-            (two, one) => match ready(call, &*t, &rows) {
-                Err(e) => error::report_at(&e, t),
-                Ok(_) => match (two, one) {
-                    (Some(f), _) if rows.n > 1 => f(
-                        backend.as_raw(),
-                        t,
-                        data,
-                        rows.offset,
-                        rows.size,
-                        rows.n,
-                        rows.stride_tensor,
-                        rows.stride_data,
-                    ),
-                    (_, Some(f)) => for_each_row(&rows, |in_tensor, in_data| {
-                        f(backend.as_raw(), t, data.byte_add(in_data), in_tensor, rows.size)
-                    }),
-                    _ => set(call, t, data, rows),
-                },
-            },
-        }
+    // SAFETY: the caller's promise.
+    if unsafe { target(call, t, data, &rows) }.is_none() {
+        return;
+    }
+    let (b, iface) = (backend.as_raw(), backend.iface());
+    let Rows { offset, size, n, stride_tensor, stride_data } = rows;
+    let all =
+        // SAFETY: the rows lie in the tensor, `data` is as the caller promises.
+        iface.set_tensor_2d_async.map(|f| move || unsafe { f(b, t, data, offset, size, n, stride_tensor, stride_data) });
+    // SAFETY: as above.
+    let one = iface.set_tensor_async.map(|f| move |at, from| unsafe { f(b, t, data.byte_add(from), at, size) });
+    if !moved(&rows, all, one) {
+        // SAFETY: the caller's promise.
+        unsafe { set(call, t, data, rows) }
     }
 }
 
@@ -170,33 +163,20 @@ pub unsafe fn set_async(call: &str, backend: Backend, t: *mut ggml_tensor, data:
 /// # Safety
 /// As [`get`]; `data` stays until the backend was synchronised.
 pub unsafe fn get_async(call: &str, backend: Backend, t: *const ggml_tensor, data: *mut c_void, rows: Rows) {
-    let iface = backend.iface();
-    // SAFETY: as `get`.
-    unsafe {
-        match (iface.get_tensor_2d_async, iface.get_tensor_async) {
-            (None, None) => get(call, t, data, rows),
-            _ if rows.is_empty() => {}
-            _ if t.is_null() || data.is_null() => null(call),
-            (two, one) => match ready(call, &*t, &rows) {
-                Err(e) => error::report_at(&e, t),
-                Ok(_) => match (two, one) {
-                    (Some(f), _) if rows.n > 1 => f(
-                        backend.as_raw(),
-                        t,
-                        data,
-                        rows.offset,
-                        rows.size,
-                        rows.n,
-                        rows.stride_tensor,
-                        rows.stride_data,
-                    ),
-                    (_, Some(f)) => for_each_row(&rows, |in_tensor, in_data| {
-                        f(backend.as_raw(), t, data.byte_add(in_data), in_tensor, rows.size)
-                    }),
-                    _ => get(call, t, data, rows),
-                },
-            },
-        }
+    // SAFETY: the caller's promise.
+    if unsafe { target(call, t, data, &rows) }.is_none() {
+        return;
+    }
+    let (b, iface) = (backend.as_raw(), backend.iface());
+    let Rows { offset, size, n, stride_tensor, stride_data } = rows;
+    let all =
+        // SAFETY: the rows lie in the tensor, `data` is as the caller promises.
+        iface.get_tensor_2d_async.map(|f| move || unsafe { f(b, t, data, offset, size, n, stride_tensor, stride_data) });
+    // SAFETY: as above.
+    let one = iface.get_tensor_async.map(|f| move |at, to| unsafe { f(b, t, data.byte_add(to), at, size) });
+    if !moved(&rows, all, one) {
+        // SAFETY: the caller's promise.
+        unsafe { get(call, t, data, rows) }
     }
 }
 

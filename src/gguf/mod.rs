@@ -107,9 +107,9 @@ impl File {
 unsafe fn write_data(source: Source, size: usize, out: &mut dyn Write) -> io::Result<()> {
     const PIECE: usize = 4 << 20;
     let tensor = match source {
-        // SAFETY: the caller's promise.
         Source::Memory(data) if !data.is_null() => {
-            return out.write_all(unsafe { std::slice::from_raw_parts(data.cast(), size) })
+            // SAFETY: the caller's promise.
+            return out.write_all(unsafe { std::slice::from_raw_parts(data.cast(), size) });
         }
         Source::None | Source::Memory(_) => return Err(io::Error::from(io::ErrorKind::NotFound)),
         Source::Tensor(tensor) => tensor,
