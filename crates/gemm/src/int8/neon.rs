@@ -3,6 +3,7 @@
 use super::tile::{tile, Int8Tile, IntLanes};
 use super::{activations, unpack, Int8Kernels};
 use crate::isa::Isa;
+use crate::kernel::lanes::lane_methods;
 use crate::kernel::neon::Q;
 use core::arch::aarch64::*;
 use ggml_oxide_types::Type;
@@ -15,34 +16,27 @@ pub(crate) fn kernels(isa: Isa) -> Option<&'static Int8Kernels> {
 #[derive(Clone, Copy)]
 struct IntQ(int32x4_t);
 
-// SAFETY for the whole block: these methods are inlined into functions that enable the features, and callers vouch
-// for the memory.
-#[allow(clippy::undocumented_unsafe_blocks)]
 impl IntLanes for IntQ {
     type F = Q;
     // The instruction multiplies signed bytes only.
     const BIAS: i32 = 128;
-    #[inline(always)]
-    unsafe fn load(p: *const u8) -> Self {
-        IntQ(unsafe { vreinterpretq_s32_u8(veorq_u8(vld1q_u8(p), vdupq_n_u8(0x80))) })
-    }
-    #[inline(always)]
-    unsafe fn splat(v: i32) -> Self {
-        IntQ(unsafe { vdupq_n_s32(v) })
-    }
-    #[inline(always)]
-    unsafe fn dot4(self, w: Self, x: Self) -> Self {
-        let mut acc = self.0;
-        unsafe {
-            // The intrinsic for it is not in the stable standard library.
-            core::arch::asm!("sdot {a:v}.4s, {w:v}.16b, {x:v}.16b", a = inout(vreg) acc, w = in(vreg) w.0,
-                x = in(vreg) x.0, options(pure, nomem, nostack, preserves_flags));
+    lane_methods! {
+        fn load(p: *const u8) -> Self {
+            IntQ(vreinterpretq_s32_u8(veorq_u8(vld1q_u8(p), vdupq_n_u8(0x80))))
         }
-        IntQ(acc)
-    }
-    #[inline(always)]
-    unsafe fn to_f32(self) -> Q {
-        Q(unsafe { vcvtq_f32_s32(self.0) })
+        fn splat(v: i32) -> Self {
+            IntQ(vdupq_n_s32(v))
+        }
+        fn dot4(self, w: Self, x: Self) -> Self {
+            let mut acc = self.0;
+            // The intrinsic for it is not in the stable standard library.
+                core::arch::asm!("sdot {a:v}.4s, {w:v}.16b, {x:v}.16b", a = inout(vreg) acc, w = in(vreg) w.0,
+                    x = in(vreg) x.0, options(pure, nomem, nostack, preserves_flags));
+            IntQ(acc)
+        }
+        fn to_f32(self) -> Q {
+            Q(vcvtq_f32_s32(self.0))
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use super::{activations, unpack, Int8Kernels};
 use crate::isa::Isa;
 use crate::kernel::avx2::Ymm;
 use crate::kernel::avx512::Zmm;
+use crate::kernel::lanes::lane_methods;
 use core::arch::x86_64::*;
 use ggml_oxide_types::Type;
 
@@ -20,51 +21,42 @@ pub(crate) fn kernels(isa: Isa) -> Option<&'static Int8Kernels> {
 #[derive(Clone, Copy)]
 struct IntZmm(__m512i);
 
-// SAFETY for the whole block: these methods are inlined into functions that enable the features, and callers vouch
-// for the memory.
-#[allow(clippy::undocumented_unsafe_blocks)]
 impl IntLanes for IntZmm {
     type F = Zmm;
-    #[inline(always)]
-    unsafe fn load(p: *const u8) -> Self {
-        IntZmm(unsafe { _mm512_loadu_si512(p.cast()) })
-    }
-    #[inline(always)]
-    unsafe fn splat(v: i32) -> Self {
-        IntZmm(unsafe { _mm512_set1_epi32(v) })
-    }
-    #[inline(always)]
-    unsafe fn dot4(self, w: Self, x: Self) -> Self {
-        IntZmm(unsafe { _mm512_dpbusd_epi32(self.0, w.0, x.0) })
-    }
-    #[inline(always)]
-    unsafe fn to_f32(self) -> Zmm {
-        Zmm(unsafe { _mm512_cvtepi32_ps(self.0) })
+    lane_methods! {
+        fn load(p: *const u8) -> Self {
+            IntZmm(_mm512_loadu_si512(p.cast()))
+        }
+        fn splat(v: i32) -> Self {
+            IntZmm(_mm512_set1_epi32(v))
+        }
+        fn dot4(self, w: Self, x: Self) -> Self {
+            IntZmm(_mm512_dpbusd_epi32(self.0, w.0, x.0))
+        }
+        fn to_f32(self) -> Zmm {
+            Zmm(_mm512_cvtepi32_ps(self.0))
+        }
     }
 }
 
 #[derive(Clone, Copy)]
 struct IntYmm(__m256i);
 
-// SAFETY for the whole block: as above.
-#[allow(clippy::undocumented_unsafe_blocks)]
 impl IntLanes for IntYmm {
     type F = Ymm;
-    #[inline(always)]
-    unsafe fn load(p: *const u8) -> Self {
-        IntYmm(unsafe { _mm256_loadu_si256(p.cast()) })
-    }
-    #[inline(always)]
-    unsafe fn splat(v: i32) -> Self {
-        IntYmm(unsafe { _mm256_set1_epi32(v) })
-    }
-    #[inline(always)]
-    unsafe fn dot4(self, w: Self, x: Self) -> Self {
-        IntYmm(unsafe { _mm256_dpbusd_avx_epi32(self.0, w.0, x.0) })
-    }
-    #[inline(always)]
-    unsafe fn to_f32(self) -> Ymm {
-        Ymm(unsafe { _mm256_cvtepi32_ps(self.0) })
+    lane_methods! {
+        fn load(p: *const u8) -> Self {
+            IntYmm(_mm256_loadu_si256(p.cast()))
+        }
+        fn splat(v: i32) -> Self {
+            IntYmm(_mm256_set1_epi32(v))
+        }
+        fn dot4(self, w: Self, x: Self) -> Self {
+            IntYmm(_mm256_dpbusd_avx_epi32(self.0, w.0, x.0))
+        }
+        fn to_f32(self) -> Ymm {
+            Ymm(_mm256_cvtepi32_ps(self.0))
+        }
     }
 }
 

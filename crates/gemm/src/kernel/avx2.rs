@@ -1,6 +1,6 @@
 //! 256-bit vectors with FMA and F16C.
 
-use super::lanes::{kernel_table, staged, Lanes};
+use super::lanes::{kernel_table, lane_methods, staged, Lanes};
 use core::arch::x86_64::*;
 
 #[derive(Clone, Copy)]
@@ -15,77 +15,55 @@ unsafe fn mask(n: usize) -> __m256i {
     unsafe { _mm256_loadu_si256(MASKS.as_ptr().add(8 - n.min(8)).cast()) }
 }
 
-// SAFETY for the whole block: these methods are inlined into functions that enable the features, and callers vouch
-// for the memory.
-#[allow(clippy::undocumented_unsafe_blocks)]
 impl Lanes for Ymm {
     const LANES: usize = 8;
-    #[inline(always)]
-    unsafe fn zero() -> Self {
-        Ymm(unsafe { _mm256_setzero_ps() })
-    }
-    #[inline(always)]
-    unsafe fn splat(v: f32) -> Self {
-        Ymm(unsafe { _mm256_set1_ps(v) })
-    }
-    #[inline(always)]
-    unsafe fn load(p: *const f32) -> Self {
-        Ymm(unsafe { _mm256_loadu_ps(p) })
-    }
-    #[inline(always)]
-    unsafe fn store(self, p: *mut f32) {
-        unsafe { _mm256_storeu_ps(p, self.0) }
-    }
-    #[inline(always)]
-    unsafe fn load_n(p: *const f32, n: usize) -> Self {
-        Ymm(unsafe { _mm256_maskload_ps(p, mask(n)) })
-    }
-    #[inline(always)]
-    unsafe fn store_n(self, p: *mut f32, n: usize) {
-        unsafe { _mm256_maskstore_ps(p, mask(n), self.0) }
-    }
-    #[inline(always)]
-    unsafe fn load_f16(p: *const u16) -> Self {
-        Ymm(unsafe { _mm256_cvtph_ps(_mm_loadu_si128(p.cast())) })
-    }
-    #[inline(always)]
-    unsafe fn load_f16_n(p: *const u16, n: usize) -> Self {
-        unsafe { Self::load_f16(staged::<u16, 8>(p, n).as_ptr()) }
-    }
-    #[inline(always)]
-    unsafe fn load_bf16(p: *const u16) -> Self {
-        unsafe {
+    lane_methods! {
+        fn zero() -> Self {
+            Ymm(_mm256_setzero_ps())
+        }
+        fn splat(v: f32) -> Self {
+            Ymm(_mm256_set1_ps(v))
+        }
+        fn load(p: *const f32) -> Self {
+            Ymm(_mm256_loadu_ps(p))
+        }
+        fn store(self, p: *mut f32) {
+            _mm256_storeu_ps(p, self.0)
+        }
+        fn load_n(p: *const f32, n: usize) -> Self {
+            Ymm(_mm256_maskload_ps(p, mask(n)))
+        }
+        fn store_n(self, p: *mut f32, n: usize) {
+            _mm256_maskstore_ps(p, mask(n), self.0)
+        }
+        fn load_f16(p: *const u16) -> Self {
+            Ymm(_mm256_cvtph_ps(_mm_loadu_si128(p.cast())))
+        }
+        fn load_f16_n(p: *const u16, n: usize) -> Self {
+            Self::load_f16(staged::<u16, 8>(p, n).as_ptr())
+        }
+        fn load_bf16(p: *const u16) -> Self {
             let v = _mm256_cvtepu16_epi32(_mm_loadu_si128(p.cast()));
             Ymm(_mm256_castsi256_ps(_mm256_slli_epi32::<16>(v)))
         }
-    }
-    #[inline(always)]
-    unsafe fn load_bf16_n(p: *const u16, n: usize) -> Self {
-        unsafe { Self::load_bf16(staged::<u16, 8>(p, n).as_ptr()) }
-    }
-    #[inline(always)]
-    unsafe fn fma(self, a: Self, b: Self) -> Self {
-        Ymm(unsafe { _mm256_fmadd_ps(a.0, b.0, self.0) })
-    }
-    #[inline(always)]
-    unsafe fn add(self, o: Self) -> Self {
-        Ymm(unsafe { _mm256_add_ps(self.0, o.0) })
-    }
-    #[inline(always)]
-    unsafe fn mul(self, o: Self) -> Self {
-        Ymm(unsafe { _mm256_mul_ps(self.0, o.0) })
-    }
-    #[inline(always)]
-    unsafe fn sum(self) -> f32 {
-        unsafe {
+        fn load_bf16_n(p: *const u16, n: usize) -> Self {
+            Self::load_bf16(staged::<u16, 8>(p, n).as_ptr())
+        }
+        fn fma(self, a: Self, b: Self) -> Self {
+            Ymm(_mm256_fmadd_ps(a.0, b.0, self.0))
+        }
+        fn add(self, o: Self) -> Self {
+            Ymm(_mm256_add_ps(self.0, o.0))
+        }
+        fn mul(self, o: Self) -> Self {
+            Ymm(_mm256_mul_ps(self.0, o.0))
+        }
+        fn sum(self) -> f32 {
             let v = _mm_add_ps(_mm256_castps256_ps128(self.0), _mm256_extractf128_ps::<1>(self.0));
             let v = _mm_add_ps(v, _mm_movehl_ps(v, v));
             _mm_cvtss_f32(_mm_add_ss(v, _mm_movehdup_ps(v)))
         }
-    }
-    #[inline(always)]
-    unsafe fn transpose_store(load: impl Fn(usize) -> Self, dst: *mut f32, pitch: usize, keep: usize, steps: usize) {
-        unsafe {
+        fn transpose_store(load: impl Fn(usize) -> Self, dst: *mut f32, pitch: usize, keep: usize, steps: usize) {
             let mut r = [_mm256_setzero_ps(); 8];
             for (i, v) in r.iter_mut().enumerate() {
                 *v = load(i).0;

@@ -1,6 +1,6 @@
 //! 512-bit vectors.
 
-use super::lanes::{kernel_table, Lanes};
+use super::lanes::{kernel_table, lane_methods, Lanes};
 use core::arch::x86_64::*;
 
 #[derive(Clone, Copy)]
@@ -15,70 +15,52 @@ fn mask(n: usize) -> u16 {
     }
 }
 
-// SAFETY for the whole block: these methods are inlined into functions that enable the features, and callers vouch
-// for the memory.
-#[allow(clippy::undocumented_unsafe_blocks)]
 impl Lanes for Zmm {
     const LANES: usize = 16;
-    #[inline(always)]
-    unsafe fn zero() -> Self {
-        Zmm(unsafe { _mm512_setzero_ps() })
-    }
-    #[inline(always)]
-    unsafe fn splat(v: f32) -> Self {
-        Zmm(unsafe { _mm512_set1_ps(v) })
-    }
-    #[inline(always)]
-    unsafe fn load(p: *const f32) -> Self {
-        Zmm(unsafe { _mm512_loadu_ps(p) })
-    }
-    #[inline(always)]
-    unsafe fn store(self, p: *mut f32) {
-        unsafe { _mm512_storeu_ps(p, self.0) }
-    }
-    #[inline(always)]
-    unsafe fn load_n(p: *const f32, n: usize) -> Self {
-        Zmm(unsafe { _mm512_maskz_loadu_ps(mask(n), p) })
-    }
-    #[inline(always)]
-    unsafe fn store_n(self, p: *mut f32, n: usize) {
-        unsafe { _mm512_mask_storeu_ps(p, mask(n), self.0) }
-    }
-    #[inline(always)]
-    unsafe fn load_f16(p: *const u16) -> Self {
-        Zmm(unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(p.cast())) })
-    }
-    #[inline(always)]
-    unsafe fn load_f16_n(p: *const u16, n: usize) -> Self {
-        Zmm(unsafe { _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask(n), p.cast())) })
-    }
-    #[inline(always)]
-    unsafe fn load_bf16(p: *const u16) -> Self {
-        unsafe { widen_bf16(_mm256_loadu_si256(p.cast())) }
-    }
-    #[inline(always)]
-    unsafe fn load_bf16_n(p: *const u16, n: usize) -> Self {
-        unsafe { widen_bf16(_mm256_maskz_loadu_epi16(mask(n), p.cast())) }
-    }
-    #[inline(always)]
-    unsafe fn fma(self, a: Self, b: Self) -> Self {
-        Zmm(unsafe { _mm512_fmadd_ps(a.0, b.0, self.0) })
-    }
-    #[inline(always)]
-    unsafe fn add(self, o: Self) -> Self {
-        Zmm(unsafe { _mm512_add_ps(self.0, o.0) })
-    }
-    #[inline(always)]
-    unsafe fn mul(self, o: Self) -> Self {
-        Zmm(unsafe { _mm512_mul_ps(self.0, o.0) })
-    }
-    #[inline(always)]
-    unsafe fn sum(self) -> f32 {
-        unsafe { _mm512_reduce_add_ps(self.0) }
-    }
-    #[inline(always)]
-    unsafe fn transpose_store(load: impl Fn(usize) -> Self, dst: *mut f32, pitch: usize, keep: usize, steps: usize) {
-        unsafe {
+    lane_methods! {
+        fn zero() -> Self {
+            Zmm(_mm512_setzero_ps())
+        }
+        fn splat(v: f32) -> Self {
+            Zmm(_mm512_set1_ps(v))
+        }
+        fn load(p: *const f32) -> Self {
+            Zmm(_mm512_loadu_ps(p))
+        }
+        fn store(self, p: *mut f32) {
+            _mm512_storeu_ps(p, self.0)
+        }
+        fn load_n(p: *const f32, n: usize) -> Self {
+            Zmm(_mm512_maskz_loadu_ps(mask(n), p))
+        }
+        fn store_n(self, p: *mut f32, n: usize) {
+            _mm512_mask_storeu_ps(p, mask(n), self.0)
+        }
+        fn load_f16(p: *const u16) -> Self {
+            Zmm(_mm512_cvtph_ps(_mm256_loadu_si256(p.cast())))
+        }
+        fn load_f16_n(p: *const u16, n: usize) -> Self {
+            Zmm(_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask(n), p.cast())))
+        }
+        fn load_bf16(p: *const u16) -> Self {
+            widen_bf16(_mm256_loadu_si256(p.cast()))
+        }
+        fn load_bf16_n(p: *const u16, n: usize) -> Self {
+            widen_bf16(_mm256_maskz_loadu_epi16(mask(n), p.cast()))
+        }
+        fn fma(self, a: Self, b: Self) -> Self {
+            Zmm(_mm512_fmadd_ps(a.0, b.0, self.0))
+        }
+        fn add(self, o: Self) -> Self {
+            Zmm(_mm512_add_ps(self.0, o.0))
+        }
+        fn mul(self, o: Self) -> Self {
+            Zmm(_mm512_mul_ps(self.0, o.0))
+        }
+        fn sum(self) -> f32 {
+            _mm512_reduce_add_ps(self.0)
+        }
+        fn transpose_store(load: impl Fn(usize) -> Self, dst: *mut f32, pitch: usize, keep: usize, steps: usize) {
             let mut r = [_mm512_setzero_ps(); 16];
             for (i, v) in r.iter_mut().enumerate() {
                 *v = load(i).0;

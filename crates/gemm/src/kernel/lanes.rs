@@ -31,6 +31,19 @@ pub(crate) trait Lanes: Copy {
     unsafe fn transpose_store(load: impl Fn(usize) -> Self, dst: *mut f32, pitch: usize, keep: usize, steps: usize);
 }
 
+/// Methods of a register type: most are one instruction.
+macro_rules! lane_methods {
+    ($(fn $name:ident($($arg:tt)*) $(-> $ret:ty)? $body:block)*) => { $(
+        #[inline(always)]
+        #[allow(unused_unsafe)]
+        unsafe fn $name($($arg)*) $(-> $ret)? {
+            // SAFETY: inlined into functions that enable the instruction set, whose callers vouch for the memory.
+            unsafe { $body }
+        }
+    )* };
+}
+pub(crate) use lane_methods;
+
 /// Element type of a row, as seen by generic kernels.
 pub(crate) trait Source {
     /// Size in bytes.

@@ -1,86 +1,64 @@
 //! 128-bit vectors of aarch64.
 
-use super::lanes::{kernel_table, staged, Lanes};
+use super::lanes::{kernel_table, lane_methods, staged, Lanes};
 use core::arch::aarch64::*;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Q(pub(crate) float32x4_t);
 
-// SAFETY for the whole block: these methods are inlined into functions that enable the features, and callers vouch
-// for the memory.
-#[allow(clippy::undocumented_unsafe_blocks)]
 impl Lanes for Q {
     const LANES: usize = 4;
-    #[inline(always)]
-    unsafe fn zero() -> Self {
-        Q(unsafe { vdupq_n_f32(0.0) })
-    }
-    #[inline(always)]
-    unsafe fn splat(v: f32) -> Self {
-        Q(unsafe { vdupq_n_f32(v) })
-    }
-    #[inline(always)]
-    unsafe fn load(p: *const f32) -> Self {
-        Q(unsafe { vld1q_f32(p) })
-    }
-    #[inline(always)]
-    unsafe fn store(self, p: *mut f32) {
-        unsafe { vst1q_f32(p, self.0) }
-    }
-    #[inline(always)]
-    unsafe fn load_n(p: *const f32, n: usize) -> Self {
-        unsafe { Self::load(staged::<f32, 4>(p, n).as_ptr()) }
-    }
-    #[inline(always)]
-    unsafe fn store_n(self, p: *mut f32, n: usize) {
-        let mut buf = [0.0; 4];
-        unsafe {
+    lane_methods! {
+        fn zero() -> Self {
+            Q(vdupq_n_f32(0.0))
+        }
+        fn splat(v: f32) -> Self {
+            Q(vdupq_n_f32(v))
+        }
+        fn load(p: *const f32) -> Self {
+            Q(vld1q_f32(p))
+        }
+        fn store(self, p: *mut f32) {
+            vst1q_f32(p, self.0)
+        }
+        fn load_n(p: *const f32, n: usize) -> Self {
+            Self::load(staged::<f32, 4>(p, n).as_ptr())
+        }
+        fn store_n(self, p: *mut f32, n: usize) {
+            let mut buf = [0.0; 4];
             self.store(buf.as_mut_ptr());
-            core::ptr::copy_nonoverlapping(buf.as_ptr(), p, n.min(4));
+                core::ptr::copy_nonoverlapping(buf.as_ptr(), p, n.min(4));
         }
-    }
-    #[inline(always)]
-    unsafe fn load_f16(p: *const u16) -> Self {
-        let out: float32x4_t;
-        unsafe {
+        fn load_f16(p: *const u16) -> Self {
+            let out: float32x4_t;
             let h = vld1_u16(p);
-            // The intrinsic for this baseline instruction is younger than the compiler that we ask for.
-            core::arch::asm!("fcvtl {o:v}.4s, {i:v}.4h", o = out(vreg) out, i = in(vreg) h,
-                options(pure, nomem, nostack, preserves_flags));
+                // The intrinsic for this baseline instruction is younger than the compiler that we ask for.
+                core::arch::asm!("fcvtl {o:v}.4s, {i:v}.4h", o = out(vreg) out, i = in(vreg) h,
+                    options(pure, nomem, nostack, preserves_flags));
+            Q(out)
         }
-        Q(out)
-    }
-    #[inline(always)]
-    unsafe fn load_f16_n(p: *const u16, n: usize) -> Self {
-        unsafe { Self::load_f16(staged::<u16, 4>(p, n).as_ptr()) }
-    }
-    #[inline(always)]
-    unsafe fn load_bf16(p: *const u16) -> Self {
-        Q(unsafe { vreinterpretq_f32_u32(vshll_n_u16::<16>(vld1_u16(p))) })
-    }
-    #[inline(always)]
-    unsafe fn load_bf16_n(p: *const u16, n: usize) -> Self {
-        unsafe { Self::load_bf16(staged::<u16, 4>(p, n).as_ptr()) }
-    }
-    #[inline(always)]
-    unsafe fn fma(self, a: Self, b: Self) -> Self {
-        Q(unsafe { vfmaq_f32(self.0, a.0, b.0) })
-    }
-    #[inline(always)]
-    unsafe fn add(self, o: Self) -> Self {
-        Q(unsafe { vaddq_f32(self.0, o.0) })
-    }
-    #[inline(always)]
-    unsafe fn mul(self, o: Self) -> Self {
-        Q(unsafe { vmulq_f32(self.0, o.0) })
-    }
-    #[inline(always)]
-    unsafe fn sum(self) -> f32 {
-        unsafe { vaddvq_f32(self.0) }
-    }
-    #[inline(always)]
-    unsafe fn transpose_store(load: impl Fn(usize) -> Self, dst: *mut f32, pitch: usize, keep: usize, steps: usize) {
-        unsafe {
+        fn load_f16_n(p: *const u16, n: usize) -> Self {
+            Self::load_f16(staged::<u16, 4>(p, n).as_ptr())
+        }
+        fn load_bf16(p: *const u16) -> Self {
+            Q(vreinterpretq_f32_u32(vshll_n_u16::<16>(vld1_u16(p))))
+        }
+        fn load_bf16_n(p: *const u16, n: usize) -> Self {
+            Self::load_bf16(staged::<u16, 4>(p, n).as_ptr())
+        }
+        fn fma(self, a: Self, b: Self) -> Self {
+            Q(vfmaq_f32(self.0, a.0, b.0))
+        }
+        fn add(self, o: Self) -> Self {
+            Q(vaddq_f32(self.0, o.0))
+        }
+        fn mul(self, o: Self) -> Self {
+            Q(vmulq_f32(self.0, o.0))
+        }
+        fn sum(self) -> f32 {
+            vaddvq_f32(self.0)
+        }
+        fn transpose_store(load: impl Fn(usize) -> Self, dst: *mut f32, pitch: usize, keep: usize, steps: usize) {
             let (a, b, c, d) = (load(0).0, load(1).0, load(2).0, load(3).0);
             let d64 = |x| vreinterpretq_f64_f32(x);
             let f32s = |x| vreinterpretq_f32_f64(x);

@@ -38,6 +38,7 @@ pub enum Isa {
 impl Isa {
     /// Every set that this machine runs, slowest first.
     pub fn available() -> Vec<Isa> {
+        #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))]
         let mut v = vec![Isa::Portable];
         #[cfg(target_arch = "x86_64")]
         {
