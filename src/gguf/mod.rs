@@ -92,12 +92,46 @@ impl File {
         if only_meta {
             return self.meta.write_meta(to).map_err(error);
         }
+        for (info, &source) in self.meta.tensors().iter().zip(&self.sources) {
+            // SAFETY: the caller's promise.
+            unsafe { check_source(info, source)? };
+        }
         let mut data = |id: usize, info: &TensorInfo, out: &mut dyn Write| {
             // SAFETY: the caller's promise.
             unsafe { write_data(self.sources[id], info.nbytes() as usize, out) }
         };
         self.meta.write_to(to, &mut data).map_err(error)
     }
+}
+
+/// Whether `source` has the bytes of `info`, side by side.
+///
+/// # Safety
+/// A tensor as source is live.
+unsafe fn check_source(info: &TensorInfo, source: Source) -> Result<(), Error> {
+    let name = || String::from_utf8_lossy(info.name().as_bytes()).into_owned();
+    let missing = match source {
+        Source::None => true,
+        Source::Memory(data) => data.is_null(),
+        Source::Tensor(tensor) => {
+            // SAFETY: the caller's promise.
+            let t = unsafe { &*tensor };
+            let has = ggml_oxide_shape::nbytes(t);
+            if has as u64 != info.nbytes() || !ggml_oxide_shape::is_contiguous(t) {
+                return Err(Error::shape(format!(
+                    "gguf: tensor '{}' needs {} bytes without gaps, and the tensor that was added has {has}{}",
+                    name(),
+                    info.nbytes(),
+                    if ggml_oxide_shape::is_contiguous(t) { "" } else { " and is not contiguous" }
+                )));
+            }
+            t.data.is_null()
+        }
+    };
+    if missing && info.nbytes() > 0 {
+        return Err(Error::new(GGML_EXT_CODE_NOT_ALLOCATED, format!("gguf: tensor '{}' has no data", name())));
+    }
+    Ok(())
 }
 
 /// Copies a tensor's bytes to `out`, in pieces where they are not in the host's memory.
@@ -111,15 +145,13 @@ unsafe fn write_data(source: Source, size: usize, out: &mut dyn Write) -> io::Re
             // SAFETY: the caller's promise.
             return out.write_all(unsafe { std::slice::from_raw_parts(data.cast(), size) });
         }
-        Source::None | Source::Memory(_) => return Err(io::Error::from(io::ErrorKind::NotFound)),
+        // nothing to write: `check_source` refused the others
+        Source::None | Source::Memory(_) => return Ok(()),
         Source::Tensor(tensor) => tensor,
     };
     // SAFETY: the caller's promise.
     let t = unsafe { &*tensor };
     let host = tensor_data::buffer_of(t).is_none_or(|b| b.is_host());
-    if size > 0 && t.data.is_null() {
-        return Err(io::Error::from(io::ErrorKind::NotFound));
-    }
     if host {
         // SAFETY: host memory of a tensor of `size` bytes.
         let bytes = if size == 0 { &[] } else { unsafe { std::slice::from_raw_parts(t.data.cast::<u8>(), size) } };

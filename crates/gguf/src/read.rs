@@ -8,7 +8,7 @@ use crate::error::{About, Error, Label, Rule, Subject};
 use crate::limits::Limits;
 use crate::tensor::{check_elements, measure, pad, TensorInfo, MAX_DIMS};
 use crate::value::{CText, Element, StrList, ValueType, Values};
-use crate::{DEFAULT_ALIGNMENT, KEY_ALIGNMENT, MAGIC, VERSION};
+use crate::{KEY_ALIGNMENT, MAGIC, VERSION};
 
 /// Least bytes of a pair: key length, one byte of key, type, one byte of value.
 const MIN_KV: u64 = 8 + 1 + 4 + 1;
@@ -25,7 +25,6 @@ impl Gguf {
         let mut gguf = Gguf::new(limits);
         let (n_tensors, n_kv) = header(&mut cur, &mut gguf)?;
         read_kvs(&mut cur, &mut gguf, n_kv)?;
-        read_alignment(&mut gguf)?;
         read_tensors(&mut cur, &mut gguf, n_tensors)?;
 
         let mut at = cur.pos();
@@ -135,6 +134,9 @@ fn read_kvs<R: Read + Seek>(cur: &mut Cursor<R>, gguf: &mut Gguf, n_kv: u64) -> 
         let e = Error::key(gguf.kvs[i].key().as_bytes(), Rule::DuplicateKey);
         return Err(e.with_offset(places[i]));
     }
+    if let Some(i) = gguf.find_key(KEY_ALIGNMENT.as_bytes()) {
+        gguf.alignment = gguf.kvs[i].alignment().map_err(|e| e.with_offset(places[i]))?;
+    }
     Ok(())
 }
 
@@ -236,14 +238,6 @@ fn read_text<R: Read + Seek>(cur: &mut Cursor<R>, max: u64) -> Result<CText, Err
     }
     text.push(0);
     Ok(CText::from_vec_with_nul(text))
-}
-
-fn read_alignment(gguf: &mut Gguf) -> Result<(), Error> {
-    gguf.alignment = match gguf.find_key(KEY_ALIGNMENT.as_bytes()) {
-        Some(id) => gguf.kvs[id].alignment()?,
-        None => DEFAULT_ALIGNMENT,
-    };
-    Ok(())
 }
 
 fn read_tensors<R: Read + Seek>(cur: &mut Cursor<R>, gguf: &mut Gguf, n_tensors: u64) -> Result<(), Error> {
