@@ -20,6 +20,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+/// Prints a line at once; a reader that went away ends the program.
+macro_rules! say {
+    ($($part:tt)*) => {
+        if writeln!(std::io::stdout(), $($part)*).is_err() {
+            std::process::exit(2);
+        }
+    };
+}
+
 /// Rounds of ours and theirs; a case that takes long gets fewer, two at least.
 const ROUNDS: usize = 5;
 /// How long each library runs in a round.
@@ -27,7 +36,7 @@ const SLICE: Duration = Duration::from_millis(30);
 /// After this a case starts no further round.
 const CASE: Duration = Duration::from_millis(2500);
 
-const USAGE: &str = "usage: ggml-oxide-compare OURS.so THEIRS.so [FILTER] [--threads N] [--list] [--probe]";
+const USAGE: &str = "usage: compare [FILTER] [--threads N] [--list]; --help says more";
 
 struct Options {
     ours: PathBuf,
@@ -93,7 +102,9 @@ fn run(options: &Options) -> Result<bool, String> {
         return Err(format!("no case has \"{}\" in its name; --list names them", options.filter));
     }
     if options.list {
-        cases.iter().for_each(|case| println!("{}", name(case)));
+        for case in &cases {
+            say!("{}", name(case));
+        }
         return Ok(true);
     }
     if options.probe {
@@ -102,7 +113,7 @@ fn run(options: &Options) -> Result<bool, String> {
     let (ours, theirs) = (Api::open(&options.ours)?, Api::open(&options.theirs)?);
     header(options, &ours, &theirs);
     let roofs = Roofs::measure(options.threads);
-    println!(
+    say!(
         "roofs:   FMA f32 ({}) {:.0} GFLOPS, int8 ({}) {}, reading memory {:.1} GB/s",
         roofs.fma_name,
         roofs.fma / 1e9,
@@ -110,9 +121,16 @@ fn run(options: &Options) -> Result<bool, String> {
         roofs.int8.map_or("not measured".into(), |r| format!("{:.0} Gop/s", r / 1e9)),
         roofs.memory / 1e9
     );
-    println!(
+    say!(
         "\n{:<26} {:<34} {:>9} {:>9} {:<6} {:>6} {:>6}    {:>8}",
-        "operator", "shape", "ours", "theirs", "", "ratio", "roof", "NMSE"
+        "operator",
+        "shape",
+        "ours",
+        "theirs",
+        "",
+        "ratio",
+        "roof",
+        "NMSE"
     );
 
     let mut lines = Vec::new();
@@ -127,12 +145,10 @@ fn run(options: &Options) -> Result<bool, String> {
                 lines.push((name(case), measured.theirs / measured.ours));
             }
             Err(e) => {
-                println!("{:<26} {:<34} failed: {e}", case.op, case.shape);
+                say!("{:<26} {:<34} failed: {e}", case.op, case.shape);
                 failures.push(format!("{}: {e}", name(case)));
             }
         }
-        // A reader of a pipe sees each line as it comes.
-        std::io::stdout().flush().map_err(|e| e.to_string())?;
     }
     summary(&lines, &failures);
     Ok(failures.is_empty())
@@ -153,7 +169,7 @@ fn probe(options: &Options) -> Result<(), String> {
         }
         sum += best.as_secs_f64().ln();
     }
-    println!("{:.3}", sum / chosen.len() as f64);
+    say!("{:.3}", sum / chosen.len() as f64);
     Ok(())
 }
 
@@ -171,10 +187,14 @@ fn header(options: &Options, ours: &Api, theirs: &Api) {
         .iter()
         .filter_map(|n| std::env::var(n).ok().map(|v| format!("{n}={v}")))
         .collect();
-    println!("ours:    {} ({})", options.ours.display(), version(ours));
-    println!("theirs:  {} ({})", options.theirs.display(), version(theirs));
-    println!("         OpenMP: {}", if openmp.is_empty() { "its defaults".into() } else { openmp.join(" ") });
-    println!("machine: {model}, {} threads, load {load} at the start", options.threads);
+    say!("ours:    {} ({})", options.ours.display(), version(ours));
+    say!("theirs:  {} ({})", options.theirs.display(), version(theirs));
+    say!("         OpenMP: {}", if openmp.is_empty() { "its defaults".into() } else { openmp.join(" ") });
+    say!("machine: {model}, {} threads, load {load} at the start", options.threads);
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    if load.parse::<f64>().is_ok_and(|l| l > 0.3 * processors as f64) {
+        say!("         BUSY: the figures of several threads say little, theirs above all, whose threads wait by spinning");
+    }
 }
 
 /// The least time that the machine's roofs allow for one copy of a case, in seconds.
@@ -234,7 +254,7 @@ fn print(case: &Case, measured: &Measured, roofs: &Roofs) -> bool {
         () => 'F',
     };
     let agree = measured.nmse <= work.tolerance;
-    println!(
+    say!(
         "{:<26} {:<34} {:>9.1} {:>9.1} {:<6} {:>6.2} {:>5.0}% {bound}  {:>8.1e}{}",
         case.op,
         case.shape,
@@ -252,14 +272,43 @@ fn print(case: &Case, measured: &Measured, roofs: &Roofs) -> bool {
 fn summary(lines: &[(String, f64)], failures: &[String]) {
     let mean = (lines.iter().map(|(_, ratio)| ratio.ln()).sum::<f64>() / lines.len().max(1) as f64).exp();
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    println!("\nload {} at the end", load.split(' ').next().unwrap_or("unknown"));
+    say!("\nload {} at the end", load.split(' ').next().unwrap_or("unknown"));
     let mut slower: Vec<_> = lines.iter().filter(|(_, ratio)| *ratio < 1.0).collect();
     slower.sort_by(|a, b| a.1.total_cmp(&b.1));
-    println!("slower than theirs: {} of {}", slower.len(), lines.len());
-    slower.iter().for_each(|(name, ratio)| println!("  {ratio:.2}  {name}"));
-    if !failures.is_empty() {
-        println!("failed or different: {}", failures.len());
-        failures.iter().for_each(|f| println!("  {f}"));
+    say!("slower than theirs: {} of {}", slower.len(), lines.len());
+    for (name, ratio) in slower {
+        say!("  {ratio:.2}  {name}");
     }
-    println!("geometric mean of {} ratios: {mean:.2}", lines.len());
+    if !failures.is_empty() {
+        say!("failed or different: {}", failures.len());
+        for failure in failures {
+            say!("  {failure}");
+        }
+    }
+    say!("geometric mean of {} ratios: {mean:.2}", lines.len());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_are_seen() {
+        assert_eq!(nmse(&[1.0, 2.0], &[1.0, 2.0]), 0.0);
+        assert_eq!(nmse(&[0.0, 0.0], &[0.0, 0.0]), 0.0);
+        assert!((nmse(&[1.0, 3.0], &[1.0, 2.0]) - 0.2).abs() < 1e-12);
+        assert_eq!(nmse(&[1.0], &[0.0]), f64::INFINITY);
+        assert_eq!(nmse(&[1.0], &[1.0, 1.0]), f64::INFINITY);
+        assert_eq!(nmse(&[f32::NAN], &[1.0]), f64::INFINITY);
+        assert_eq!(nmse(&[1.0], &[f32::INFINITY]), f64::INFINITY);
+    }
+
+    #[test]
+    fn names_of_cases_are_unique() {
+        let mut names: Vec<_> = cases::all().iter().map(|c| format!("{} {}", c.op, c.shape)).collect();
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
 }
