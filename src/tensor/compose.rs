@@ -84,7 +84,13 @@ pub unsafe fn conv_1d(ctx: Ctx, call: &str, a: T, b: T, x: Axis) -> T {
         let right = reshape(ctx, call, a, [product(&[k[0], k[1]]), k[2], 1, 1])?;
         let left = reshape(ctx, call, cols, [c[0], product(&[c[2], c[1]]), 1, 1])?;
         let out = mul_mat(ctx, call, left, right)?;
-        reshape(ctx, call, out, [c[1], k[2], c[2], 1])
+        if c[2] == 1 {
+            return reshape(ctx, call, out, [c[1], k[2], 1, 1]);
+        }
+        // signals lie inside channels
+        let out = reshape(ctx, call, out, [c[1], c[2], k[2], 1])?;
+        let out = step(ctx, call, [out], |[a]| view::permute(a, [0, 2, 1, 3]))?;
+        step(ctx, call, [out], |[a]| copy::cont(a, None))
     };
     done(build())
 }

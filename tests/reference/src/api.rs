@@ -26,7 +26,6 @@ unsafe extern "C" {
     pub safe fn ggml_type_size(r#type: ggml_type) -> usize;
     pub safe fn ggml_type_name(r#type: ggml_type) -> *const c_char;
     pub safe fn ggml_get_type_traits(r#type: ggml_type) -> *const ggml_type_traits;
-    pub safe fn ggml_get_type_traits_cpu(r#type: ggml_type) -> *const ggml_type_traits_cpu;
     pub safe fn ggml_log_set(log_callback: ggml_log_callback, user_data: *mut c_void);
     pub safe fn ggml_new_graph_custom(ctx: Ctx, size: usize, grads: bool) -> *mut ggml_cgraph;
     pub safe fn ggml_build_forward_expand(cgraph: *mut ggml_cgraph, tensor: T);

@@ -15,6 +15,8 @@ pub enum Layout {
     Swap23,
     /// Permutation (1, 2, 0, 3): no pair swapped.
     Turn,
+    /// Dimension 2 innermost, then 0, then 1, as pictures with interleaved channels lie: permutation (2, 0, 1, 3).
+    Channels,
     /// A gap after each row.
     RowGap,
     /// A gap after each plane and each volume.
@@ -27,7 +29,8 @@ pub enum Layout {
 use Layout::*;
 
 /// All layouts.
-pub const ALL: [Layout; 10] = [Cont, Swap01, Swap12, Swap02, Swap23, Turn, RowGap, PlaneGap, Offset, Swap01Gap];
+pub const ALL: [Layout; 11] =
+    [Cont, Swap01, Swap12, Swap02, Swap23, Turn, Channels, RowGap, PlaneGap, Offset, Swap01Gap];
 
 /// Those in which rows have no gaps, so that block formats can have them.
 pub const PACKED: [Layout; 6] = [Cont, Swap12, Swap23, RowGap, PlaneGap, Offset];
@@ -41,6 +44,7 @@ impl Layout {
             Swap02 => [2, 1, 0, 3],
             Swap23 => [0, 1, 3, 2],
             Turn => [1, 2, 0, 3],
+            Channels => [2, 0, 1, 3],
             _ => [0, 1, 2, 3],
         }
     }

@@ -84,7 +84,8 @@ pub struct World {
     pub three: bool,
 }
 
-/// The tensor at an address that the harness made.
+/// The tensor at an address that a builder answered in this case; as safe as the builders are declared.
+#[allow(clippy::not_unsafe_ptr_arg_deref)]
 pub fn t<'a>(p: T) -> &'a mut ggml_tensor {
     assert!(!p.is_null(), "a builder answered NULL");
     // SAFETY: tensors live as long as the case's context, and one thread uses them.
@@ -113,7 +114,7 @@ impl World {
                 memory: s.memory.as_mut_ptr().cast(),
                 used: 64,
                 rng: Rng(seed),
-                three: seed % 4 == 0,
+                three: seed.is_multiple_of(4),
             };
             let result = case(&mut world);
             let used = world.used.div_ceil(64) + 1;
@@ -190,12 +191,10 @@ impl World {
     pub fn fill(&mut self, p: T, fill: &Fill) {
         let (unit, _) = block(t(p).r#type);
         let ne = ne(p);
-        let mut count = 0;
         let mut values = Vec::with_capacity(unit);
         let step = |i: [usize; 4]| i[0] % unit == unit - 1;
-        for i in each(ne) {
+        for (count, i) in each(ne).enumerate() {
             values.push(fill.value(count, &mut self.rng));
-            count += 1;
             if step(i) {
                 // SAFETY: one block inside the tensor's memory.
                 unsafe { encode(t(p).r#type, &values, address(p, [i[0] + 1 - unit, i[1], i[2], i[3]])) };
@@ -211,6 +210,12 @@ impl World {
             // SAFETY: an element inside the tensor's memory.
             unsafe { encode(t(p).r#type, &[*v], address(p, i)) };
         }
+    }
+
+    /// The bytes of a tensor without gaps.
+    pub fn raw(&mut self, p: T) -> &mut [u8] {
+        // SAFETY: the tensor's own memory, which this world owns.
+        unsafe { std::slice::from_raw_parts_mut(t(p).data.cast(), ggml_nbytes(p)) }
     }
 
     /// A number below `n`.

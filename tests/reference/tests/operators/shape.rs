@@ -245,9 +245,12 @@ fn case_07_set_and_acc() {
     s.finish(300);
 }
 
+/// Whether a triangle has the element in a column and row.
+type Kept = fn(usize, usize) -> bool;
+
 #[test]
 fn triangles_and_diagonals() {
-    let keep: [(ggml_tri_type, fn(usize, usize) -> bool); 4] = [
+    let keep: [(ggml_tri_type, Kept); 4] = [
         (GGML_TRI_TYPE_UPPER_DIAG, |column, row| column >= row),
         (GGML_TRI_TYPE_UPPER, |column, row| column > row),
         (GGML_TRI_TYPE_LOWER_DIAG, |column, row| column <= row),
