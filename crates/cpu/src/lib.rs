@@ -5,13 +5,14 @@
 //! - [`table`]: one table that answers "can it run" and says what runs, so that the two cannot differ.
 //! - [`exec`]: checks a graph, plans its steps, runs them.
 //! - `ops`: element-wise, copies, normalisation and the like; `matmul`: matrix multiplication; `conv`: convolutions and
-//!   pooling, and the fusion of the im2col chains.
+//!   pooling, and the fusion of the im2col chains; `custom`: functions of the caller's.
 //!
 //! Imports: abi, shape, types and gemm of this project; nothing here knows of buffers, backends or the scheduler. Memory is
 //! touched through the addresses in the tensors, which the caller vouches for.
 
 pub mod barrier;
 mod conv;
+mod custom;
 pub mod exec;
 mod matmul;
 pub mod node;

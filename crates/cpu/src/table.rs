@@ -2,7 +2,7 @@
 
 use crate::node::Node;
 use crate::team::Team;
-use crate::{conv, matmul};
+use crate::{conv, custom, matmul};
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;
 
@@ -43,6 +43,7 @@ pub fn all_tasks(_: &ggml_tensor, nth: usize) -> usize {
 /// What computes `op`; `None` for an operator that this backend lacks.
 pub fn entry(op: ggml_op) -> Option<&'static OpEntry> {
     Some(match op {
+        GGML_OP_MAP_CUSTOM1 | GGML_OP_MAP_CUSTOM2 | GGML_OP_MAP_CUSTOM3 | GGML_OP_CUSTOM => &custom::CUSTOM,
         GGML_OP_MUL_MAT => &matmul::MUL_MAT,
         GGML_OP_MUL_MAT_ID => &matmul::MUL_MAT_ID,
         GGML_OP_IM2COL => &conv::IM2COL,
