@@ -5,7 +5,7 @@
 
 use super::rows;
 use super::rules::*;
-use super::vec::{dispatch, Kernel, Lanes, LANES};
+use super::vec::{dispatch, sincos, Kernel, Lanes, LANES};
 use crate::node::{src, Node};
 use crate::table::{tasks_by_size, OpEntry};
 use crate::team::Team;
@@ -101,10 +101,11 @@ impl Params {
     }
 }
 
-/// A thread's memory: frequency, blend and axis of each pair, then cosines, sines and a row.
+/// A thread's memory: frequency, blend, axis and angle of each pair, then cosines, sines and a row.
 struct Tables {
     freq: *mut f64,
     blend: *mut f64,
+    angle: *mut f64,
     axis: *mut u32,
     cos: *mut f32,
     sin: *mut f32,
@@ -113,7 +114,7 @@ struct Tables {
 
 fn table_bytes(ne0: usize) -> usize {
     // Pairs are at most ne0 (vision has ne0 / 2).
-    (ne0 * (8 + 8 + 4 + 4 + 4 + 4) + 64).next_multiple_of(64)
+    (ne0 * (8 + 8 + 8 + 4 + 4 + 4 + 4) + 64).next_multiple_of(64)
 }
 
 impl Tables {
@@ -121,71 +122,97 @@ impl Tables {
         Tables {
             freq: p.cast(),
             blend: p.wrapping_add(8 * ne0).cast(),
-            axis: p.wrapping_add(16 * ne0).cast(),
-            cos: p.wrapping_add(20 * ne0).cast(),
-            sin: p.wrapping_add(24 * ne0).cast(),
-            row: p.wrapping_add(28 * ne0).cast(),
+            angle: p.wrapping_add(16 * ne0).cast(),
+            axis: p.wrapping_add(24 * ne0).cast(),
+            cos: p.wrapping_add(28 * ne0).cast(),
+            sin: p.wrapping_add(32 * ne0).cast(),
+            row: p.wrapping_add(36 * ne0).cast(),
         }
     }
 }
 
-/// Rotates pairs `(x[i], x[i + gap])`.
-struct Halves {
+/// Rows with the same angles: `rows` of them, `xs` and `ds` bytes apart, `n` pairs in each.
+struct Rows {
     x: *const f32,
     d: *mut f32,
-    gap: usize,
+    xs: usize,
+    ds: usize,
+    rows: usize,
     cos: *const f32,
     sin: *const f32,
     n: usize,
 }
+
+/// Rotates pairs `(x[i], x[i + n])`.
+struct Halves(Rows);
 
 impl Kernel for Halves {
     type Out = ();
     #[inline(always)]
     unsafe fn run<V: Lanes>(self) {
-        let mut i = 0;
-        while i < self.n {
-            let k = (self.n - i).min(LANES);
-            // SAFETY: reads and writes stay below n in each half: the caller's promise.
-            unsafe {
-                let load = |p: *const f32| if k == LANES { V::load(p.add(i)) } else { V::load_n(p.add(i), k) };
-                let (c, s) = (load(self.cos), load(self.sin));
-                let (x0, x1) = (load(self.x), load(self.x.add(self.gap)));
-                let y0 = x0.mul(c).sub(x1.mul(s));
-                let y1 = x0.mul(s).add(x1.mul(c));
-                if k == LANES {
-                    y0.store(self.d.add(i));
-                    y1.store(self.d.add(self.gap + i));
-                } else {
-                    y0.store_n(self.d.add(i), k);
-                    y1.store_n(self.d.add(self.gap + i), k);
+        let r = self.0;
+        for row in 0..r.rows {
+            let (x, d) = (r.x.wrapping_byte_add(row * r.xs), r.d.wrapping_byte_add(row * r.ds));
+            let mut i = 0;
+            while i < r.n {
+                let k = (r.n - i).min(LANES);
+                // SAFETY: reads and writes stay below n in each half: the caller's promise.
+                unsafe {
+                    let load = |p: *const f32| if k == LANES { V::load(p.add(i)) } else { V::load_n(p.add(i), k) };
+                    let (c, s) = (load(r.cos), load(r.sin));
+                    let (x0, x1) = (load(x), load(x.add(r.n)));
+                    let y0 = x0.mul(c).sub(x1.mul(s));
+                    let y1 = x0.mul(s).add(x1.mul(c));
+                    if k == LANES {
+                        y0.store(d.add(i));
+                        y1.store(d.add(r.n + i));
+                    } else {
+                        y0.store_n(d.add(i), k);
+                        y1.store_n(d.add(r.n + i), k);
+                    }
                 }
+                i += k;
             }
-            i += k;
         }
     }
 }
 
 /// Rotates pairs `(x[2i], x[2i + 1])`.
-struct Neighbours {
-    x: *const f32,
-    d: *mut f32,
-    cos: *const f32,
-    sin: *const f32,
-    n: usize,
-}
+struct Neighbours(Rows);
+
+/// Pairs that are rotated at once.
+const PAIRS: usize = 8;
 
 impl Kernel for Neighbours {
     type Out = ();
     #[inline(always)]
     unsafe fn run<V: Lanes>(self) {
-        for i in 0..self.n {
+        let r = self.0;
+        for row in 0..r.rows {
+            let (x, d) = (r.x.wrapping_byte_add(row * r.xs), r.d.wrapping_byte_add(row * r.ds));
+            let mut i = 0;
             // SAFETY: reads and writes stay below 2n: the caller's promise.
             unsafe {
-                let (c, s) = (*self.cos.add(i), *self.sin.add(i));
-                let (x0, x1) = (*self.x.add(2 * i), *self.x.add(2 * i + 1));
-                *self.d.add(2 * i) = x0 * c - x1 * s;
-                *self.d.add(2 * i + 1) = x0 * s + x1 * c;
+                while i + PAIRS <= r.n {
+                    // Whole arrays in and out, since the row may be rotated in place.
+                    let c = r.cos.add(i).cast::<[f32; PAIRS]>().read_unaligned();
+                    let s = r.sin.add(i).cast::<[f32; PAIRS]>().read_unaligned();
+                    let x = x.add(2 * i).cast::<[f32; 2 * PAIRS]>().read_unaligned();
+                    let mut y = [0.0f32; 2 * PAIRS];
+                    for k in 0..PAIRS {
+                        y[2 * k] = x[2 * k] * c[k] - x[2 * k + 1] * s[k];
+                        y[2 * k + 1] = x[2 * k] * s[k] + x[2 * k + 1] * c[k];
+                    }
+                    d.add(2 * i).cast::<[f32; 2 * PAIRS]>().write_unaligned(y);
+                    i += PAIRS;
+                }
+                while i < r.n {
+                    let (c, s) = (*r.cos.add(i), *r.sin.add(i));
+                    let (x0, x1) = (*x.add(2 * i), *x.add(2 * i + 1));
+                    *d.add(2 * i) = x0 * c - x1 * s;
+                    *d.add(2 * i + 1) = x0 * s + x1 * c;
+                    i += 1;
+                }
             }
         }
     }
@@ -221,55 +248,71 @@ fn run(node: &Node, team: &Team) {
     }
     let sign = if node.dst.op == GGML_OP_ROPE_BACK { -1.0 } else { 1.0 };
     let mut last = usize::MAX;
-    for r in range {
+    let mut r = range.start;
+    while r < range.end {
         let i = d.unravel(r);
         if i[1] != last {
             last = i[1];
-            for k in 0..p.pairs() {
-                // SAFETY: the tables hold the pairs; there is a position for each axis and step of dimension 2 (checked).
-                unsafe {
-                    let at = i[1] + *t.axis.add(k) as usize * ne2;
-                    let x = f64::from(pos.at(at, [0; 3]).cast::<i32>().read_unaligned()) * *t.freq.add(k);
+            // SAFETY: the tables hold the pairs; there is a position for each axis and step of dimension 2 (checked).
+            unsafe {
+                let mut at = [0.0; 4];
+                for (k, x) in at[..if p.multi() { 4 } else { 1 }].iter_mut().enumerate() {
+                    *x = f64::from(pos.at(i[1] + k * ne2, [0; 3]).cast::<i32>().read_unaligned());
+                }
+                for k in 0..p.pairs() {
+                    let x = at[*t.axis.add(k) as usize & 3] * *t.freq.add(k);
                     let blend = *t.blend.add(k);
-                    let theta = f64::from(p.freq_scale) * x * (1.0 - blend) + x * blend;
-                    let (s, c) = theta.sin_cos();
-                    *t.cos.add(k) = (c * magnitude) as f32;
-                    *t.sin.add(k) = (s * magnitude * sign) as f32;
+                    *t.angle.add(k) = f64::from(p.freq_scale) * x * (1.0 - blend) + x * blend;
+                }
+                sincos::sin_cos(t.angle, p.pairs(), [magnitude * sign, magnitude], t.sin, t.cos);
+            }
+        }
+        // The heads of one position at a time.
+        let rows = (d.ne[1] - i[0]).min(range.end - r);
+        // SAFETY: rows are packed and of ne0 elements; these rows of dst are this thread's.
+        unsafe {
+            if d.ty == GGML_TYPE_F32 {
+                rotate(&p, &t, (a.row(i), a.nb[1]), (d.row(i), d.nb[1]), rows, ne0);
+            } else {
+                for k in 0..rows {
+                    rows::load_packed(d.ty, a.row([i[0] + k, i[1], i[2]]), t.row, ne0);
+                    rotate(&p, &t, (t.row.cast(), 0), (t.row.cast(), 0), 1, ne0);
+                    rows::store_packed(d.ty, t.row, d.row([i[0] + k, i[1], i[2]]), ne0);
                 }
             }
         }
-        // SAFETY: rows are packed and of ne0 elements; this row of dst is this thread's.
-        unsafe { rotate(&p, &t, a.row(i), d.row(i), d.ty, ne0) };
+        r += rows;
     }
 }
 
-/// Rotates one row.
+/// Rotates f32 rows with the same angles.
 ///
 /// # Safety
-/// Both rows are good for `ne0` packed elements.
-unsafe fn rotate(p: &Params, t: &Tables, s: *mut u8, d: *mut u8, ty: ggml_type, ne0: usize) {
-    // SAFETY: the caller's promise; the table's row has room for ne0 values.
+/// Both sides are good for `rows` rows of `ne0` packed elements, which lie the given number of bytes apart.
+unsafe fn rotate(
+    p: &Params,
+    t: &Tables,
+    (s, xs): (*mut u8, usize),
+    (d, ds): (*mut u8, usize),
+    rows: usize,
+    ne0: usize,
+) {
+    let (o, n) = (p.offset, p.pairs());
+    // SAFETY: the caller's promise.
     unsafe {
-        let f32s = ty == GGML_TYPE_F32;
-        let (x, y): (*const f32, *mut f32) = if f32s {
-            (s.cast(), d.cast())
-        } else {
-            rows::load_packed(ty, s, t.row, ne0);
-            (t.row, t.row)
-        };
-        let (o, n) = (p.offset, p.pairs());
-        if f32s && s != d {
-            std::ptr::copy(x, y, o);
-            std::ptr::copy(x.add(o + 2 * n), y.add(o + 2 * n), ne0 - o - 2 * n);
+        if s != d && 2 * n < ne0 {
+            for k in 0..rows {
+                let (x, y) = (s.add(k * xs).cast::<f32>(), d.add(k * ds).cast::<f32>());
+                std::ptr::copy(x, y, o);
+                std::ptr::copy(x.add(o + 2 * n), y.add(o + 2 * n), ne0 - o - 2 * n);
+            }
         }
-        let (x, y) = (x.add(o), y.add(o));
+        let (x, d) = (s.cast::<f32>().add(o), d.cast::<f32>().add(o));
+        let rows = Rows { x, d, xs, ds, rows, cos: t.cos, sin: t.sin, n };
         if p.mode == GGML_ROPE_TYPE_NORMAL {
-            dispatch(Neighbours { x, d: y, cos: t.cos, sin: t.sin, n });
+            dispatch(Neighbours(rows));
         } else {
-            dispatch(Halves { x, d: y, gap: n, cos: t.cos, sin: t.sin, n });
-        }
-        if !f32s {
-            rows::store_packed(ty, t.row, d, ne0);
+            dispatch(Halves(rows));
         }
     }
 }

@@ -13,6 +13,7 @@ pub mod map;
 pub mod math;
 mod portable;
 pub mod reduce;
+pub mod sincos;
 #[cfg(target_arch = "x86_64")]
 mod x86_avx2;
 #[cfg(target_arch = "x86_64")]
