@@ -6,6 +6,7 @@
 use super::convert::convert;
 use super::loops::Loops;
 use super::rules::*;
+use super::short_rows::{self, SHORT};
 use super::transpose::{tile, transpose};
 use crate::node::{src, Node, View};
 use crate::table::{no_work, tasks_by_size, OpEntry};
@@ -32,6 +33,13 @@ pub(super) fn copy_units(team: &Team, size: usize, dst: &View, src: &View) {
     let across = loops.find(1, size).filter(|_| ds == size && ss != size && matches!(size, 1 | 2 | 4 | 8));
     if let Some(d) = across.filter(|_| ss != 0 && loops.inner() > 1) {
         return copy_across(team, size, loops, d, dst.data, src.data);
+    }
+    if loops.inner() <= SHORT / size && short_rows::able(size, ds, ss) {
+        return loops.share_rows(team, [dst.data, src.data], |rows, [d, s], [d_row, s_row]| {
+            let rows = short_rows::Rows { n: loops.inner(), d, ds, d_row, s, ss, s_row, rows };
+            // SAFETY: the views are good for their shapes (checked node), and no other thread has these rows of dst.
+            unsafe { short_rows::copy(size, rows) };
+        });
     }
     loops.share(team, [dst.data, src.data], |n, [d, s], [ds, ss]| {
         // SAFETY: the views are good for their shapes (checked node), and no other thread has these units of dst.

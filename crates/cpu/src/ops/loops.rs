@@ -157,6 +157,20 @@ impl<const K: usize> Loops<K> {
         self.pieces(team.range(self.n_pieces()), base, f);
     }
 
+    /// Calls `f(rows, pointers, row strides)` for this thread's part of the two innermost loops: `rows` whole innermost loops that
+    /// lie the given strides apart. For short innermost loops.
+    pub fn share_rows(&self, team: &Team, base: [*mut u8; K], mut f: impl FnMut(usize, [*mut u8; K], [usize; K])) {
+        let (n, s) = if self.nd > 1 { (self.n[1], self.s[1]) } else { (1, [0; K]) };
+        let range = team.range(self.outer());
+        let mut outer = range.start;
+        while outer < range.end {
+            let rows = (n - outer % n).min(range.end - outer);
+            let off = self.offsets(outer);
+            f(rows, std::array::from_fn(|k| base[k].wrapping_add(off[k])), s);
+            outer += rows;
+        }
+    }
+
     /// Pieces that the loops fall into; the same for any number of threads.
     pub fn n_pieces(&self) -> usize {
         self.outer() * self.inner().div_ceil(SEGMENT)

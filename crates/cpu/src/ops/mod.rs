@@ -18,6 +18,7 @@ mod rope;
 mod rows;
 mod rules;
 mod shape_ops;
+mod short_rows;
 mod softmax;
 mod sort;
 mod transpose;
