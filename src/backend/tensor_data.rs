@@ -46,18 +46,21 @@ pub fn buffer_of(t: &ggml_tensor) -> Option<Buffer> {
 
 /// The buffer of a tensor that can be accessed as `rows` says, or why it cannot.
 fn ready(call: &str, t: &ggml_tensor, rows: &Rows) -> Result<Buffer, Error> {
-    let name = shape::name(t);
+    let name = || shape::name(t);
     let fault = |text: String| Err(Error::new(GGML_EXT_CODE_NOT_ALLOCATED, text));
-    let Some(buffer) = buffer_of(t) else { return fault(format!("{call}: tensor '{name}' is in no buffer")) };
+    let Some(buffer) = buffer_of(t) else { return fault(format!("{call}: tensor '{}' is in no buffer", name())) };
     if t.data.is_null() {
-        return fault(format!("{call}: tensor '{name}' has no data"));
+        return fault(format!("{call}: tensor '{}' has no data", name()));
     }
     let size = shape::nbytes(t);
     match rows.end() {
         Some(end) if end <= size => Ok(buffer),
         _ => Err(Error::argument(format!(
-            "{call}: {} rows of {} bytes at offset {} leave tensor '{name}' of {size} bytes",
-            rows.n, rows.size, rows.offset
+            "{call}: {} rows of {} bytes at offset {} leave tensor '{}' of {size} bytes",
+            rows.n,
+            rows.size,
+            rows.offset,
+            name()
         ))),
     }
 }
@@ -270,15 +273,15 @@ pub unsafe fn place(buffer: Buffer, t: *mut ggml_tensor, addr: *mut c_void) -> g
         error::report_at(&e, t);
         GGML_STATUS_FAILED
     };
-    let name = shape::name(tensor);
     if !tensor.buffer.is_null() || !tensor.data.is_null() || !tensor.view_src.is_null() {
-        return fail(Error::argument(format!("{CALL}: tensor '{name}' has storage already")));
+        return fail(Error::argument(format!("{CALL}: tensor '{}' has storage already", shape::name(tensor))));
     }
     let need = buffer.buft().map_or(0, |b| b.alloc_size(tensor));
     let offset = (addr as usize).checked_sub(buffer.base() as usize);
     if offset.and_then(|o| o.checked_add(need)).is_none_or(|end| end > buffer.size()) {
         return fail(Error::argument(format!(
-            "{CALL}: tensor '{name}' of {need} bytes at {addr:p} leaves its buffer of {} bytes",
+            "{CALL}: tensor '{}' of {need} bytes at {addr:p} leaves its buffer of {} bytes",
+            shape::name(tensor),
             buffer.size()
         )));
     }

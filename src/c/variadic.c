@@ -20,7 +20,7 @@ void ggml_abort(const char * file, int line, const char * fmt, ...) {
     char text[2048];
     int  n = snprintf(text, sizeof text, "%s:%d: ", file, line);
     n      = n < 0 ? 0 : n;
-    if ((size_t) n < sizeof text) {
+    if ((size_t) n < sizeof text && fmt) {
         va_list args;
         va_start(args, fmt);
         vsnprintf(text + n, sizeof text - (size_t) n, fmt, args);
@@ -37,6 +37,10 @@ void ggml_abort(const char * file, int line, const char * fmt, ...) {
 
 struct ggml_tensor * ggml_format_name(struct ggml_tensor * tensor, const char * fmt, ...) {
     char text[4096];
+    if (!fmt) {
+        return ggml_set_name(tensor, NULL);
+    }
+    text[0] = 0; /* what a format that fails leaves behind */
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);

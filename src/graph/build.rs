@@ -93,6 +93,8 @@ impl Walk<'_> {
             };
             let revisit = || self.compute && (has_op || (*tensor).src.iter().any(|s| !s.is_null()));
             if first || revisit() && (has_op || self.again.insert(tensor)) {
+                // grows with the graph's depth
+                self.stack.try_reserve(1).map_err(|_| Error::memory("no memory to walk the graph"))?;
                 self.stack.push(Frame { tensor, next: 0, first });
             }
             Ok(slot)

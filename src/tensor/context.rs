@@ -184,10 +184,13 @@ impl Context {
     /// A stand-in of shape `ne` (or of one element, if no tensor can have that), with a copy of `cause` that lives as long as the
     /// context. It lies in the arena if there is room, else in memory of its own; NULL only when there is none of that either.
     pub fn poisoned(&mut self, ne: [i64; GGML_MAX_DIMS], cause: &CStr) -> *mut ggml_tensor {
-        if self.causes.last().is_none_or(|last| last.as_c_str() != cause) {
+        let new = self.causes.last().is_none_or(|last| last.as_c_str() != cause);
+        let room = !new || self.causes.try_reserve(1).is_ok();
+        if new && room {
             self.causes.push(cause.to_owned());
         }
-        let cause = self.causes.last().map_or(std::ptr::null(), |last| last.as_ptr());
+        // without memory for its text the stand-in has no cause
+        let cause = self.causes.last().filter(|_| room).map_or(std::ptr::null(), |last| last.as_ptr());
         let tensor = self.alloc_tensor(0).ok().or_else(|| self.spill());
         let Some(mut tensor) = tensor else {
             return null_mut();

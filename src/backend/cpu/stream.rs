@@ -178,7 +178,9 @@ pub fn failed(stop: Stop) -> ggml_status {
 unsafe fn lacks_data(node: *const ggml_tensor) -> bool {
     // SAFETY: the caller's promise.
     let lacks = |t: *const ggml_tensor| unsafe {
-        t.as_ref().is_some_and(|t| t.data.is_null() && !crate::tensor::poison::is_poisoned(t) && ggml_oxide_shape::nbytes(t) > 0)
+        t.as_ref().is_some_and(|t| {
+            t.data.is_null() && !crate::tensor::poison::is_poisoned(t) && ggml_oxide_shape::nbytes(t) > 0
+        })
     };
     // SAFETY: as above.
     unsafe { node.as_ref() }.is_some_and(|n| lacks(n) || n.src.iter().any(|&s| lacks(s)))
