@@ -23,7 +23,7 @@ impl RowCopy {
     fn of(n: usize, dv: &View, sv: &View) -> RowCopy {
         let (Some(dt), Some(st)) = (Type::from_id(dv.ty.0), Type::from_id(sv.ty.0)) else { return RowCopy::Other };
         let packed = sv.nb[0] == st.block_bytes() && dv.nb[0] == dt.block_bytes();
-        let aligned = dv.data as usize % 4 == 0 && dv.nb.iter().all(|nb| nb % 4 == 0);
+        let aligned = (dv.data as usize).is_multiple_of(4) && dv.nb.iter().all(|nb| nb.is_multiple_of(4));
         if packed && dt == st {
             RowCopy::Bytes(n / dt.block_size() * dt.block_bytes())
         } else if packed && dt == Type::F32 && aligned && (is_float(sv.ty) || st.block_size() > 1) {
