@@ -26,7 +26,8 @@ pub(crate) struct DotArgs {
     pub sc_col: usize,
 }
 
-/// Computes `rows` x N results, R rows at a time. Each element's order of summation depends on `k` alone.
+/// Computes `rows` x N results, R rows at a time. Each element's order of summation depends on `k`, N and
+/// the format alone.
 ///
 /// # Safety
 /// The machine has the set of `L`, rows hold `k` elements, `c` is writable for `rows` x N.
@@ -50,6 +51,20 @@ pub(crate) unsafe fn dot<L: Lanes, S: Source, const R: usize, const N: usize>(d:
             while i + L::LANES <= d.k {
                 let end = d.k.min(i + RUN * L::LANES);
                 let mut acc = [[L::zero(); N]; R];
+                // Two registers at a time; with more columns those of b would not fit.
+                while N <= 2 && i + 2 * L::LANES <= end {
+                    let mut vb = [(L::zero(), L::zero()); N];
+                    for j in 0..N {
+                        vb[j] = S::as_pair(L::load(b[j].add(i)), L::load(b[j].add(i + L::LANES)));
+                    }
+                    for r in 0..R {
+                        let (lo, hi) = S::load_pair::<L>(a[r].add(i * S::SIZE));
+                        for j in 0..N {
+                            acc[r][j] = acc[r][j].fma(lo, vb[j].0).fma(hi, vb[j].1);
+                        }
+                    }
+                    i += 2 * L::LANES;
+                }
                 while i + L::LANES <= end {
                     let mut va = [L::zero(); R];
                     for r in 0..R {

@@ -19,6 +19,17 @@ pub(crate) trait Lanes: Copy {
     unsafe fn load_f16_n(p: *const u16, n: usize) -> Self;
     unsafe fn load_bf16(p: *const u16) -> Self;
     unsafe fn load_bf16_n(p: *const u16, n: usize) -> Self;
+    /// Two registers of bf16 values in the order of [`bf16_order`](Lanes::bf16_order): what is quickest to load.
+    #[inline(always)]
+    unsafe fn load_bf16_pair(p: *const u16) -> (Self, Self) {
+        // SAFETY: the caller's contract is this method's.
+        unsafe { (Self::load_bf16(p), Self::load_bf16(p.wrapping_add(Self::LANES))) }
+    }
+    /// Values in the order of memory, brought to the order of [`load_bf16_pair`](Lanes::load_bf16_pair).
+    #[inline(always)]
+    unsafe fn bf16_order(lo: Self, hi: Self) -> (Self, Self) {
+        (lo, hi)
+    }
     /// `a * b + self`, fused where the machine can.
     unsafe fn fma(self, a: Self, b: Self) -> Self;
     unsafe fn add(self, o: Self) -> Self;
@@ -50,6 +61,16 @@ pub(crate) trait Source {
     const SIZE: usize;
     unsafe fn load<L: Lanes>(p: *const u8) -> L;
     unsafe fn load_n<L: Lanes>(p: *const u8, n: usize) -> L;
+    /// Two registers, in the order that [`as_pair`](Source::as_pair) brings values to.
+    #[inline(always)]
+    unsafe fn load_pair<L: Lanes>(p: *const u8) -> (L, L) {
+        // SAFETY: the caller's contract is this method's.
+        unsafe { (Self::load(p), Self::load(p.wrapping_add(L::LANES * Self::SIZE))) }
+    }
+    #[inline(always)]
+    unsafe fn as_pair<L: Lanes>(lo: L, hi: L) -> (L, L) {
+        (lo, hi)
+    }
 }
 
 pub(crate) struct SrcF32;
@@ -95,6 +116,16 @@ impl Source for SrcBF16 {
     unsafe fn load_n<L: Lanes>(p: *const u8, n: usize) -> L {
         // SAFETY: the caller's contract is this method's.
         unsafe { L::load_bf16_n(p.cast(), n) }
+    }
+    #[inline(always)]
+    unsafe fn load_pair<L: Lanes>(p: *const u8) -> (L, L) {
+        // SAFETY: the caller's contract is this method's.
+        unsafe { L::load_bf16_pair(p.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn as_pair<L: Lanes>(lo: L, hi: L) -> (L, L) {
+        // SAFETY: the caller's contract is this method's.
+        unsafe { L::bf16_order(lo, hi) }
     }
 }
 
