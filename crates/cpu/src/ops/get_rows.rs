@@ -85,23 +85,9 @@ unsafe fn copy_row(n: usize, d: *mut u8, dv: &View, s: *const u8, sv: &View) {
     }
 }
 
-/// Asks for the start of a row ahead of its turn: rows come in any order, which the processor cannot foresee.
-#[inline(always)]
-fn prefetch(row: *const u8, bytes: usize) {
-    #[cfg(target_arch = "x86_64")]
-    for at in (0..bytes.min(4096)).step_by(64) {
-        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
-        // SAFETY: a hint, which touches no memory; SSE is part of every x86-64.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(row.wrapping_add(at).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (row, bytes);
-}
-
 fn run_get(node: &Node, team: &Team) {
     let (d, a, ids) = (node.out(), node.arg(0), node.arg(1));
     let copy = RowCopy::of(d.ne[0], &d, &a);
-    let bytes = a.nb[1].min(d.ne[0].saturating_mul(a.nb[0]));
     let range = team.range(d.nrows());
     let mut i = if range.is_empty() { [0; 3] } else { d.unravel(range.start) };
     for _ in range {
@@ -113,11 +99,7 @@ fn run_get(node: &Node, team: &Team) {
         // SAFETY: the views are good for their shapes; this row of dst is this thread's.
         unsafe { copy.row(d.ne[0], d.row(i), &d, a.row([from, i[1], i[2]]), &a) };
         i[0] += 1;
-        if i[0] < d.ne[1] {
-            // SAFETY: as above.
-            let next = unsafe { ids.at(i[0], [i[1], i[2], 0]).cast::<i32>().read_unaligned() };
-            prefetch(a.row([next.max(0) as usize, i[1], i[2]]), bytes);
-        } else {
+        if i[0] == d.ne[1] {
             i = if i[1] + 1 == d.ne[2] { [0, 0, i[2] + 1] } else { [0, i[1] + 1, i[2]] };
         }
     }
