@@ -1,5 +1,6 @@
 //! The one table of operators: what it refuses is refused by capability answers and by computation alike.
 
+use crate::exec::FLAG_POISONED;
 use crate::node::Node;
 use crate::team::Team;
 use crate::{conv, custom, matmul};
@@ -82,6 +83,9 @@ fn sane(t: &ggml_tensor) -> Result<(), &'static str> {
 
 /// The entry that computes `op` (`None`: nothing to compute), or the rule that it breaks.
 pub(crate) fn check(op: &ggml_tensor) -> Result<Option<&'static OpEntry>, &'static str> {
+    if op.flags & FLAG_POISONED != 0 {
+        return Err("the tensor could not be built");
+    }
     if is_view_op(op.op) {
         return Ok(None);
     }

@@ -132,7 +132,7 @@ fn several_nodes() {
     // SAFETY: a live context and live tensors.
     unsafe {
         assert_eq!(out(compose::conv_2d(ctx.0, "c", k2, b2, ONE, ONE)), (GGML_OP_CONT, [8, 7, 8, 5]));
-        assert_eq!(out(compose::conv_1d(ctx.0, "c", k1, b1, ONE)), (GGML_OP_RESHAPE, [8, 8, 5, 1]));
+        assert_eq!(out(compose::conv_1d(ctx.0, "c", k1, b1, ONE)), (GGML_OP_CONT, [8, 8, 5, 1]));
         assert_eq!(out(compose::conv_1d_dw(ctx.0, "c", line, rows, ONE)), (GGML_OP_RESHAPE, [8, 4, 1, 1]));
         assert_eq!(out(compose::conv_2d_dw(ctx.0, "c", kd, b2, ONE, ONE)), (GGML_OP_RESHAPE, [8, 7, 4, 5]));
         assert_eq!(out(compose::conv_3d(ctx.0, "c", k3, b3, 4, [ONE; 3])), (GGML_OP_RESHAPE, [6, 5, 4, 6]));

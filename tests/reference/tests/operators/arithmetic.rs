@@ -77,6 +77,17 @@ fn run(op: &Op) {
         }
         broadcast(&mut s, op, [ta, tb], tol);
     }
+    let large = SHAPES[4];
+    for nb in [[129, 1, 1, 1], [1, 37, 2, 2], [129, 37, 1, 2], [1, 1, 1, 2], [43, 37, 2, 1]] {
+        for la in ALL {
+            s.case(true, format!("{large:?} {nb:?} {la:?}"), |w| {
+                let (a, b) =
+                    (w.source(GGML_TYPE_F32, large, la, &PLAIN), w.source(GGML_TYPE_F32, nb, Layout::Cont, &fill_b));
+                let want = reference(&read(a), &read(b), op.f);
+                ((op.plain)(w.ctx, a, b), Want::new(want, tol))
+            });
+        }
+    }
     for la in [Layout::Cont, Layout::Swap01, Layout::RowGap] {
         for ty in FLOATS {
             s.case(true, format!("special {} {la:?}", type_name(ty)), |w| {
@@ -202,9 +213,16 @@ fn add_of_blocks() {
 #[test]
 fn add_id() {
     let mut s = Suite::new("add_id");
-    for (n, used, tokens, rows) in
-        [(8, 3, 5, 6), (33, 2, 1, 1), (1, 1, 1, 4), (257, 4, 2, 7), (0, 2, 2, 2), (5, 0, 2, 2), (5, 2, 0, 2)]
-    {
+    for (n, used, tokens, rows) in [
+        (8, 3, 5, 6),
+        (33, 2, 1, 1),
+        (1, 1, 1, 4),
+        (257, 4, 2, 7),
+        (65, 4, 50, 7),
+        (0, 2, 2, 2),
+        (5, 0, 2, 2),
+        (5, 2, 0, 2),
+    ] {
         for la in ALL {
             for lb in ALL {
                 let must = la.packed() && lb.packed();

@@ -22,8 +22,8 @@ pub const BLOCKS: [ggml_type; 10] = [
     GGML_TYPE_Q6_K,
 ];
 
-/// Shapes with no zero.
-pub const SHAPES: [[usize; 4]; 4] = [[8, 6, 4, 2], [33, 7, 3, 2], [1, 1, 1, 1], [257, 3, 1, 1]];
+/// Shapes with no zero; the last is large enough to be shared out among threads.
+pub const SHAPES: [[usize; 4]; 5] = [[8, 6, 4, 2], [33, 7, 3, 2], [1, 1, 1, 1], [257, 3, 1, 1], [129, 37, 2, 2]];
 
 /// Shapes without elements.
 pub const EMPTY: [[usize; 4]; 4] = [[0, 3, 2, 2], [5, 0, 2, 2], [5, 3, 0, 2], [5, 3, 2, 0]];

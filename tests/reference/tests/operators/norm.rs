@@ -100,6 +100,7 @@ fn group_norm() {
         [33, 7, 3, 2],
         [1, 1, 1, 1],
         [257, 3, 1, 1],
+        [40, 30, 8, 2],
         [5, 4, 7, 2],
         [5, 4, 0, 2],
         [0, 4, 2, 1],
@@ -112,16 +113,23 @@ fn group_norm() {
                         let a = w.source(GGML_TYPE_F32, ne, la, &PLAIN);
                         let x = read(a);
                         let size = ne[2].div_ceil(groups);
-                        let want = Arr::from_fn(ne, |i| {
-                            let first = i[2] / size * size;
-                            let count = size.min(ne[2] - first);
-                            let part: Vec<f64> = each([ne[0], ne[1], count, 1])
-                                .map(|p| x.at([p[0], p[1], first + p[2], i[3]]))
-                                .collect();
+                        let group = |i: usize| i / size;
+                        let mut parts = vec![vec![Vec::new(); groups]; ne[3]];
+                        for (i, &x) in each(ne).zip(&x.v) {
+                            parts[i[3]][group(i[2])].push(x);
+                        }
+                        let eps = f64::from(1e-5f32);
+                        let statistics = |part: &Vec<f64>| {
                             let n = part.len() as f64;
                             let mean = part.iter().sum::<f64>() / n;
                             let variance = part.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
-                            (x.at(i) - mean) / (variance + f64::from(1e-5f32)).sqrt()
+                            (mean, (variance + eps).sqrt())
+                        };
+                        let parts: Vec<Vec<(f64, f64)>> =
+                            parts.iter().map(|p| p.iter().map(statistics).collect()).collect();
+                        let want = Arr::from_fn(ne, |i| {
+                            let (mean, deviation) = parts[i[3]][group(i[2])];
+                            (x.at(i) - mean) / deviation
                         });
                         let want = Want::new(want, Tol::units(32.0).abs(1e-6));
                         let n = groups as i32;

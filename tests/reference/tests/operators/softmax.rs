@@ -73,7 +73,16 @@ fn case_31_soft_max() {
 #[test]
 fn case_31_soft_max_ext() {
     let mut s = Suite::new("soft_max_ext");
-    for ne in [[8, 6, 4, 2], [33, 7, 3, 2], [1, 1, 1, 1], [257, 3, 6, 1], [0, 3, 2, 1], [5, 0, 2, 1], [5, 3, 2, 0]] {
+    for ne in [
+        [8, 6, 4, 2],
+        [33, 7, 3, 2],
+        [1, 1, 1, 1],
+        [257, 3, 6, 1],
+        [65, 70, 2, 1],
+        [0, 3, 2, 1],
+        [5, 0, 2, 1],
+        [5, 3, 2, 0],
+    ] {
         for tm in [GGML_TYPE_F32, GGML_TYPE_F16] {
             for (m1, m2, m3) in [(0, 1, 1), (3, ne[2], 1), (0, 1, ne[3]), (1, ne[2], ne[3])] {
                 for la in [Layout::Cont, Layout::Offset] {

@@ -113,7 +113,7 @@ const KINDS: [ggml_op_pool; 2] = [GGML_OP_POOL_MAX, GGML_OP_POOL_AVG];
 fn pool_1d() {
     let mut s = Suite::new("pool_1d");
     for ty in [GGML_TYPE_F32, GGML_TYPE_F16] {
-        for ne in [[8, 6, 4, 2], [33, 7, 3, 2], [257, 3, 1, 1], [5, 0, 2, 1], [5, 2, 0, 1]] {
+        for ne in [[8, 6, 4, 2], [33, 7, 3, 2], [257, 3, 1, 1], [129, 70, 2, 2], [5, 0, 2, 1], [5, 2, 0, 1]] {
             for (k, step, p) in [(1, 1, 0), (2, 2, 0), (3, 1, 1), (4, 3, 2), (5, 5, 0)] {
                 for kind in KINDS {
                     for la in ALL {
