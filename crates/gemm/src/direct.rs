@@ -89,6 +89,7 @@ impl Gemm<'_> {
             unreachable!("this path is chosen for formats with a dot product");
         };
         let pitch = pitch(to, k);
+        let small_scales = to != Type::Q8_K;
         let row_bytes = k / to.block_size() * to.block_bytes();
         let batches = self.batches();
         // Packing tasks of some 8 Ki values, dot tasks of at least 16 KiB of weights.
@@ -114,9 +115,24 @@ impl Gemm<'_> {
                         x.read_row(r % n, 0, i2, i3, buf);
                         &*buf
                     };
-                    // SAFETY: the region holds bs * n rows of `pitch` bytes; this task alone writes row r.
-                    let q = unsafe { core::slice::from_raw_parts_mut(shared.add(r * pitch), row_bytes) };
-                    encode(row, q);
+                    let exponent = if small_scales { exponent_outside(row) } else { 0 };
+                    // SAFETY: the region holds bs * n rows of `pitch` bytes, the factor in the last four; this task alone
+                    // writes row r.
+                    let q = unsafe {
+                        *factor_of(shared.add(r * pitch), pitch) = power_of_two(-exponent);
+                        core::slice::from_raw_parts_mut(shared.add(r * pitch), row_bytes)
+                    };
+                    if exponent == 0 {
+                        encode(row, q);
+                    } else {
+                        // SAFETY: this thread's region holds a row, maybe the very one that is read.
+                        let scaled = unsafe {
+                            let from = row.as_ptr();
+                            (0..k).for_each(|i| *own.add(i) = *from.add(i) * power_of_two(exponent));
+                            core::slice::from_raw_parts(own, k)
+                        };
+                        encode(scaled, q);
+                    }
                 }
                 next = team.next();
             }
@@ -141,6 +157,15 @@ impl Gemm<'_> {
                 // SAFETY: weights and result are as their creators vouched, the rounded rows are complete; the rows of
                 // one task are written by one thread.
                 unsafe { dot(k, wr, xr, out, self.dst.ld) };
+                for col in 0..n {
+                    // SAFETY: as above; the factor was written with its row.
+                    unsafe {
+                        let factor = *factor_of(shared.add((bt * n + col) * pitch), pitch);
+                        if factor != 1.0 {
+                            (0..wr.count).for_each(|r| *out.add(col * self.dst.ld + r) *= factor);
+                        }
+                    }
+                }
                 next = team.next();
             }
             start = end;
@@ -148,9 +173,30 @@ impl Gemm<'_> {
     }
 }
 
-/// Bytes from one rounded row to the next.
+/// Where the power of two that a row's results are multiplied by is kept: at the row's end.
+fn factor_of(row: *mut u8, pitch: usize) -> *mut f32 {
+    row.wrapping_add(pitch - 4).cast()
+}
+
+/// Two to the power `e`, -126 to 127.
+fn power_of_two(e: i32) -> f32 {
+    f32::from_bits(((e + 127) as u32) << 23)
+}
+
+/// 0 for a row whose blocks get scales that a half-precision number holds well; else the power of two that makes its largest
+/// value about 1000. Formats with such scales would give tiny rows a scale of few bits or none, and huge ones the largest.
+fn exponent_outside(row: &[f32]) -> i32 {
+    let largest = row.iter().fold(0.0f32, |m, v| m.max(v.abs()));
+    if largest == 0.0 || !largest.is_finite() || (0.25..=1024.0).contains(&largest) {
+        return 0;
+    }
+    let exponent = (largest.to_bits() >> 23) as i32 - 127;
+    (9 - exponent).clamp(-126, 126)
+}
+
+/// Bytes from one rounded row to the next, its factor included.
 fn pitch(to: Type, k: usize) -> usize {
-    (k / to.block_size() * to.block_bytes()).next_multiple_of(ALIGN)
+    (k / to.block_size() * to.block_bytes() + 4).next_multiple_of(ALIGN)
 }
 
 /// The format that activations are rounded to against weights of `ty`, how, and the dot product.

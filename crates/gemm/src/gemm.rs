@@ -148,7 +148,8 @@ impl<'a> Gemm<'a> {
             Path::QuantisedDot { .. } => {
                 let Shape { n, .. } = self.shape;
                 let ty = self.w.ty().unwrap_or(Type::F32);
-                let own = if self.x.is_plain_f32() { 0 } else { up(k * 4) };
+                // A row that is gathered, or scaled before it is rounded.
+                let own = up(k * 4);
                 (up(quantised_dot_region(ty, n, k, self.batches()).1), own)
             }
             Path::Packed(b) => (up(b.shared_cells(k) * 4), up(b.own_cells(k) * 4)),

@@ -66,6 +66,17 @@ impl Rows {
         Rows { bytes, ty, nb: [nb0, nb1, nb2, nb3], values, dims }
     }
 
+    /// The same f32 rows, every value times `factor`.
+    fn times(mut self, factor: f32) -> Rows {
+        assert_eq!(self.ty, Type::F32);
+        for bytes in self.bytes.chunks_exact_mut(4) {
+            let v = f32::from_le_bytes(bytes.try_into().unwrap()) * factor;
+            bytes.copy_from_slice(&v.to_le_bytes());
+        }
+        self.values.iter_mut().for_each(|v| *v = f64::from(*v as f32 * factor));
+        self
+    }
+
     fn side(&self) -> Matrix {
         // SAFETY: the bytes outlive the products of these tests, which reach no further than dims.
         unsafe { Matrix::new(self.bytes.as_ptr(), self.ty, self.nb) }
@@ -182,6 +193,22 @@ fn odd_sizes_plain_formats() {
                     let w = Rows::new(ty, [k, m, 1, 1], 1, b % 2, 1);
                     let x = Rows::new(Type::F32, [k, n, 1, 1], 1, a % 2, 2);
                     check(s, &w, &x, isa, 1 + (a + b) % 3, (a + b) % 2 * 3, Precision::Default);
+                }
+            }
+        }
+    }
+}
+
+/// Block scales of half precision neither vanish nor saturate: activations may have any size.
+#[test]
+fn activations_of_any_size() {
+    for ty in FORMATS {
+        for factor in [1e-30, 1e-20, 1e-10, 1e-5, 1e-3, 1.0, 1e4, 1e6, 1e15, 1e30] {
+            for n in [1, 3, 12, 20] {
+                let w = Rows::new(ty, [512, 18, 1, 1], 1, 0, 5);
+                for gap in [0, 1] {
+                    let x = Rows::new(Type::F32, [512, n, 1, 1], 1 + gap, 0, 6).times(factor);
+                    check(Shape::new(18, n, 512), &w, &x, Isa::best(), 2, 0, Precision::Default);
                 }
             }
         }
