@@ -117,11 +117,9 @@ impl Sched {
         copy: *mut ggml_tensor,
     ) -> bool {
         let from = self.backend(input.home);
+        let copy_async = backend.iface().cpy_tensor_async;
         // SAFETY: the promise of `run`; the backends check the tensors.
-        let by_itself = backend
-            .iface()
-            .cpy_tensor_async
-            .is_some_and(|f| unsafe { f(from.as_raw(), backend.as_raw(), input.original, copy) });
+        let by_itself = copy_async.is_some_and(|f| unsafe { f(from.as_raw(), backend.as_raw(), input.original, copy) });
         by_itself || {
             from.synchronize();
             finish(backend, event);
