@@ -241,21 +241,23 @@ fn init(buffer: Buffer, tensor: *mut ggml_tensor) -> Result<(), Error> {
 
 /// Gives a view the address of its storage, if that has one in a buffer.
 unsafe fn place_view(tensor: *mut ggml_tensor, depth: u32) -> Result<(), Error> {
-    // SAFETY: the promise of `Gallocr::alloc`; what a live tensor views is live.
-    let (t, storage) = unsafe { (&mut *tensor, &mut *(*tensor).view_src) };
-    if !t.buffer.is_null() || depth > 64 {
-        return Ok(());
+    // SAFETY: the promise of `Gallocr::alloc`; what a live tensor views is live, and so is a buffer while it is used. No
+    // references: a tensor may be the storage of the next.
+    unsafe {
+        let storage = (*tensor).view_src;
+        if !(*tensor).buffer.is_null() || depth > 64 {
+            return Ok(());
+        }
+        if !(*storage).view_src.is_null() {
+            place_view(storage, depth + 1)?;
+        }
+        let Some(buffer) = Buffer::from_raw((*storage).buffer) else { return Ok(()) };
+        let data = (*storage).data;
+        (*tensor).buffer = (*storage).buffer;
+        // storage of no bytes may have no address; then the view has no bytes either
+        (*tensor).data = if data.is_null() { data } else { data.wrapping_byte_add((*tensor).view_offs) };
+        init(buffer, tensor)
     }
-    if !storage.view_src.is_null() {
-        // SAFETY: as above.
-        unsafe { place_view(t.view_src, depth + 1) }?;
-    }
-    // SAFETY: a tensor's buffer is live while the tensor is used.
-    let Some(buffer) = (unsafe { Buffer::from_raw(storage.buffer) }) else { return Ok(()) };
-    t.buffer = storage.buffer;
-    // storage of no bytes may have no address; then the view has no bytes either
-    t.data = if storage.data.is_null() { storage.data } else { storage.data.wrapping_byte_add(t.view_offs) };
-    init(buffer, tensor)
 }
 
 unsafe fn source<'a>(

@@ -292,6 +292,7 @@ fn zero_bytes_and_skipped_tensors() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "asks the system for more memory than there is, which Miri does not allow")]
 fn tensors_too_large_are_refused() {
     let mut b = Bench::new();
     let x = b.leaf(1 << 60);

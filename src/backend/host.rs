@@ -67,12 +67,8 @@ pub(super) const NO_MEMORY: ggml_backend_buffer_i = ggml_backend_buffer_i {
     clear: None,
     reset: None,
 };
-const MULTI: ggml_backend_buffer_i = ggml_backend_buffer_i {
-    free_buffer: Some(free_multi),
-    clear: Some(clear_multi),
-    reset: Some(reset_multi),
-    ..NO_MEMORY
-};
+/// What marks a buffer as made of several. Read from here both to mark and to compare: a function may have more than one address.
+static FREE_MULTI: unsafe extern "C" fn(ggml_backend_buffer_t) = free_multi;
 
 /// The CPU's buffer type.
 pub fn buffer_type_cpu() -> Buft {
@@ -101,15 +97,18 @@ pub fn from_ptr(ptr: *mut c_void, size: usize) -> Option<Buffer> {
 pub fn multi(parts: Vec<Buffer>) -> Option<Buffer> {
     let buft = parts.first()?.buft()?;
     let size = parts.iter().map(|b| b.size()).sum();
-    Some(Buffer::new(buft, MULTI, Box::into_raw(Box::new(parts)).cast(), size))
+    let iface = ggml_backend_buffer_i {
+        free_buffer: Some(FREE_MULTI),
+        clear: Some(clear_multi),
+        reset: Some(reset_multi),
+        ..NO_MEMORY
+    };
+    Some(Buffer::new(buft, iface, Box::into_raw(Box::new(parts)).cast(), size))
 }
 
 /// Whether `buffer` was made by [`multi`].
 pub fn is_multi(buffer: Buffer) -> bool {
-    buffer
-        .iface()
-        .free_buffer
-        .is_some_and(|f| std::ptr::fn_addr_eq(f, free_multi as unsafe extern "C" fn(ggml_backend_buffer_t)))
+    buffer.iface().free_buffer.is_some_and(|f| std::ptr::fn_addr_eq(f, FREE_MULTI))
 }
 
 /// Visits the parts of a multi-buffer; none for another.
@@ -212,7 +211,7 @@ unsafe extern "C" fn clear(buffer: ggml_backend_buffer_t, value: u8) {
 
 /// Visits the parts of the multi-buffer `buffer`.
 unsafe fn parts(buffer: ggml_backend_buffer_t, visit: impl FnMut(Buffer)) {
-    // SAFETY: the functions of `MULTI` are called with buffers made by `multi`.
+    // SAFETY: the functions of a multi-buffer are called with buffers made by `multi`.
     if let Some(buffer) = unsafe { Buffer::from_raw(buffer) } {
         for_each_part(buffer, visit);
     }
