@@ -23,6 +23,8 @@ mod scheduler;
 pub mod split;
 
 #[cfg(test)]
+mod fake;
+#[cfg(test)]
 mod tests;
 
 pub use scheduler::Sched;
