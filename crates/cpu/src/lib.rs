@@ -12,7 +12,7 @@
 
 pub mod barrier;
 mod conv;
-mod custom;
+pub mod custom;
 pub mod exec;
 mod matmul;
 pub mod node;
