@@ -5,7 +5,7 @@
 
 use ggml_oxide_abi::*;
 use std::cell::RefCell;
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 
 /// What failed: one sentence naming the call, the tensor and the rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,12 +14,25 @@ pub struct Error {
     pub code: ggml_ext_code,
     /// The sentence.
     pub text: String,
+    /// The registration concerned.
+    pub registration: Option<Box<str>>,
+    /// The tensor concerned, or NULL; never followed.
+    pub node: *const ggml_tensor,
+    /// What a call that answers a status says.
+    pub status: ggml_status,
 }
+
+// SAFETY: the address of the tensor is only handed on, never followed.
+unsafe impl Send for Error {}
+// SAFETY: as above.
+unsafe impl Sync for Error {}
 
 impl Error {
     /// An error of kind `code`.
     pub fn new(code: ggml_ext_code, text: impl Into<String>) -> Self {
-        Error { code, text: text.into() }
+        let status =
+            if code == GGML_EXT_CODE_OUT_OF_MEMORY { GGML_STATUS_ALLOC_FAILED } else { GGML_STATUS_FAILED };
+        Error { code, text: text.into(), registration: None, node: std::ptr::null(), status }
     }
     /// A shape, stride or format that cannot be.
     pub fn shape(text: impl Into<String>) -> Self {
@@ -28,6 +41,26 @@ impl Error {
     /// An argument outside its range.
     pub fn argument(text: impl Into<String>) -> Self {
         Self::new(GGML_EXT_CODE_BAD_ARGUMENT, text)
+    }
+    /// A required pointer that is NULL.
+    pub fn null(what: &str) -> Self {
+        Self::new(GGML_EXT_CODE_NULL_ARGUMENT, format!("the {what} is NULL"))
+    }
+    /// Names the registration concerned.
+    pub fn by(mut self, registration: &str) -> Self {
+        self.registration = Some(registration.into());
+        self
+    }
+    /// Names the tensor concerned.
+    pub fn at(mut self, node: *const ggml_tensor) -> Self {
+        self.node = node;
+        self
+    }
+    /// The same error as seen by the caller of `call`.
+    pub fn within(mut self, call: &str) -> Self {
+        self.text.insert_str(0, ": ");
+        self.text.insert_str(0, call);
+        self
     }
     /// Out of memory or room.
     pub fn memory(text: impl Into<String>) -> Self {
@@ -43,10 +76,16 @@ impl std::fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-struct Last {
-    code: ggml_ext_code,
-    text: CString,
-    node: *const ggml_tensor,
+/// A failure as C code sees it.
+pub struct Last {
+    /// Kind of rule.
+    pub code: ggml_ext_code,
+    /// The sentence.
+    pub text: CString,
+    /// The registration concerned.
+    pub registration: Option<CString>,
+    /// The tensor concerned.
+    pub node: *const ggml_tensor,
 }
 
 thread_local! {
@@ -55,14 +94,15 @@ thread_local! {
 
 /// Records a failure of this thread and logs it.
 pub fn report(error: &Error) {
-    report_at(error, std::ptr::null());
+    report_at(error, error.node);
 }
 
 /// As [`report`], naming the tensor concerned.
 pub fn report_at(error: &Error, node: *const ggml_tensor) {
     let text = c_string(&error.text);
     crate::log::line(GGML_LOG_LEVEL_ERROR, &error.text);
-    LAST.with(|last| *last.borrow_mut() = Some(Last { code: error.code, text, node }));
+    let registration = error.registration.as_deref().map(c_string);
+    LAST.with(|last| *last.borrow_mut() = Some(Last { code: error.code, text, registration, node }));
 }
 
 /// Shorthand for [`report`] of a new error.
@@ -71,8 +111,8 @@ pub fn fail(code: ggml_ext_code, text: impl Into<String>) {
 }
 
 /// Hands the last failure of this thread to `take`; `None` when there was none.
-pub fn with_last<R>(take: impl FnOnce(ggml_ext_code, &CStr, *const ggml_tensor) -> R) -> Option<R> {
-    LAST.with(|last| last.borrow().as_ref().map(|l| take(l.code, &l.text, l.node)))
+pub fn with_last<R>(take: impl FnOnce(&Last) -> R) -> Option<R> {
+    LAST.with(|last| last.borrow().as_ref().map(take))
 }
 
 /// Text for C: cut at an embedded zero.

@@ -9,6 +9,7 @@ pub mod alloc;
 pub mod backend;
 pub mod capi;
 pub mod error;
+pub mod ext;
 pub mod gguf;
 pub mod graph;
 pub mod log;

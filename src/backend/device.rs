@@ -108,7 +108,7 @@ impl Device {
         unsafe { Buffer::from_raw(f(self.as_raw(), ptr, size, max_tensor_size)) }
     }
 
-    /// Whether it can compute the node.
+    /// Whether its own code can compute the node; [`crate::ext::supports_op`] counts registrations in.
     pub fn supports_op(self, op: &ggml_tensor) -> bool {
         // SAFETY: as `name_ptr`; the node is only read.
         self.get().iface.supports_op.is_some_and(|f| unsafe { f(self.as_raw(), op) })

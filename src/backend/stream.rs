@@ -69,7 +69,7 @@ impl Backend {
         }
     }
 
-    /// Starts computing a graph whose tensors are allocated.
+    /// Starts computing a graph whose tensors are allocated, all of it by the backend's own code.
     ///
     /// # Safety
     /// `graph` is live, and so are its tensors and their storage until the backend was synchronised.
@@ -89,6 +89,11 @@ impl Backend {
                 GGML_STATUS_FAILED
             }
         }
+    }
+
+    /// Whether [`Backend::optimize`] does anything.
+    pub fn has_optimize(self) -> bool {
+        self.get().iface.graph_optimize.is_some()
     }
 
     /// Lets the backend reorder a graph's nodes before they are allocated. `keep(tensor, until)` is told what must live longer.
@@ -113,11 +118,6 @@ impl Backend {
             // SAFETY: as `name_ptr`; the parameters live through the call.
             unsafe { f(self.as_raw(), graph, &mut params) }
         }
-    }
-
-    /// Whether it can compute the node.
-    pub fn supports_op(self, op: &ggml_tensor) -> bool {
-        self.device().is_some_and(|d| d.supports_op(op))
     }
 
     /// Whether it can use such memory.

@@ -4,6 +4,7 @@ use crate::backend::tensor_data::{self, Rows};
 use crate::backend::{host, Backend, Buffer, Buft, Device, Event};
 use crate::entry;
 use crate::error;
+use crate::ext;
 use ggml_oxide_abi::*;
 use std::ffi::{c_char, c_void};
 
@@ -221,19 +222,19 @@ entry! {
     /// error names it; then no node has run, or a prefix has when only the data could tell.
     pub fn ggml_backend_graph_compute(backend: ggml_backend_t, cgraph: *mut ggml_cgraph) -> ggml_status {
         handle!(Backend, backend, "ggml_backend_graph_compute").map_or(GGML_STATUS_FAILED, |backend| {
-            let status = backend.compute_async(cgraph);
+            let status = ext::compute_async(backend, cgraph);
             backend.synchronize();
             status
         })
     }
     /// As `ggml_backend_graph_compute`, without waiting where the backend works on its own.
     pub fn ggml_backend_graph_compute_async(backend: ggml_backend_t, cgraph: *mut ggml_cgraph) -> ggml_status {
-        handle!(Backend, backend, "ggml_backend_graph_compute_async").map_or(GGML_STATUS_FAILED, |b| b.compute_async(cgraph))
+        handle!(Backend, backend, "ggml_backend_graph_compute_async").map_or(GGML_STATUS_FAILED, |b| ext::compute_async(b, cgraph))
     }
     /// Whether the backend's device can compute the node.
     pub fn ggml_backend_supports_op(backend: ggml_backend_t, op: *const ggml_tensor) -> bool {
         let op = op.as_ref();
-        handle!(Backend, backend, "ggml_backend_supports_op").is_some_and(|b| op.is_some_and(|op| b.supports_op(op)))
+        handle!(Backend, backend, "ggml_backend_supports_op").and_then(Backend::device).is_some_and(|d| op.is_some_and(|op| super::device::asked(d, op)))
     }
     /// Whether the backend's device can use such memory.
     pub fn ggml_backend_supports_buft(backend: ggml_backend_t, buft: ggml_backend_buffer_type_t) -> bool {

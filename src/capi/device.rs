@@ -30,6 +30,14 @@ unsafe fn path_of(text: *const c_char) -> Option<PathBuf> {
     unsafe { str_of(text) }.filter(|p| !p.is_empty()).map(PathBuf::from)
 }
 
+/// Whether the device or a registration on it computes `op`, with the switches in the environment as they are now.
+pub(super) fn asked(device: Device, op: &ggml_tensor) -> bool {
+    if crate::ext::registry::any_kernel() {
+        crate::ext::policy::refresh();
+    }
+    crate::ext::supports_op(device, op)
+}
+
 fn device_raw(device: Option<Device>) -> ggml_backend_dev_t {
     device.map_or(null_mut(), Device::as_raw)
 }
@@ -96,7 +104,7 @@ entry! {
     /// Whether a device can compute the node. Yes means that computing it gives the right result on this very layout.
     pub fn ggml_backend_dev_supports_op(device: ggml_backend_dev_t, op: *const ggml_tensor) -> bool {
         let op = op.as_ref();
-        handle!(Device, device, "ggml_backend_dev_supports_op").is_some_and(|d| op.is_some_and(|op| d.supports_op(op)))
+        handle!(Device, device, "ggml_backend_dev_supports_op").is_some_and(|d| op.is_some_and(|op| asked(d, op)))
     }
     /// Whether a device can use such memory.
     pub fn ggml_backend_dev_supports_buft(device: ggml_backend_dev_t, buft: ggml_backend_buffer_type_t) -> bool {

@@ -39,7 +39,7 @@ impl Fallback for ggml_hash_set {
 /// The value, or the failing answer with the error reported under the call's name.
 pub(super) fn or_report<T: Fallback>(call: &str, result: Result<T, Error>) -> T {
     result.unwrap_or_else(|e| {
-        error::report(&Error::new(e.code, format!("{call}: {}", e.text)));
+        error::report(&e.within(call));
         T::fallback()
     })
 }

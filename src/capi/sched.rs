@@ -8,8 +8,10 @@ use crate::error::Error;
 use crate::sched::{compare, Sched};
 use crate::tensor::Context;
 use ggml_oxide_abi::*;
+use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 impl Fallback for ggml_backend_graph_copy {
     fn fallback() -> Self {
@@ -26,9 +28,54 @@ fn null(what: &str) -> Error {
     Error::new(GGML_EXT_CODE_NULL_ARGUMENT, format!("the {what} is NULL"))
 }
 
-unsafe fn some<'a>(sched: ggml_backend_sched_t) -> Result<&'a mut Sched, Error> {
+/// What a `ggml_backend_sched_t` points to.
+struct Handle {
+    /// A call is under way. Callbacks run inside of calls: they find the scheduler taken.
+    busy: AtomicBool,
+    /// Constant facts, which callbacks may ask for.
+    backends: Vec<Backend>,
+    n_copies: usize,
+    sched: UnsafeCell<Sched>,
+}
+
+/// A scheduler in use by this call.
+pub(super) struct InUse<'a>(&'a Handle);
+
+impl std::ops::Deref for InUse<'_> {
+    type Target = Sched;
+    fn deref(&self) -> &Sched {
+        // SAFETY: `some` gave the scheduler to this call alone.
+        unsafe { &*self.0.sched.get() }
+    }
+}
+
+impl std::ops::DerefMut for InUse<'_> {
+    fn deref_mut(&mut self) -> &mut Sched {
+        // SAFETY: as above.
+        unsafe { &mut *self.0.sched.get() }
+    }
+}
+
+impl Drop for InUse<'_> {
+    fn drop(&mut self) {
+        self.0.busy.store(false, Ordering::Release);
+    }
+}
+
+unsafe fn handle<'a>(sched: ggml_backend_sched_t) -> Result<&'a Handle, Error> {
     // SAFETY: the contract of the entry points: a handle is what `ggml_backend_sched_new` made.
-    unsafe { sched.cast::<Sched>().as_mut() }.ok_or_else(|| null("scheduler"))
+    unsafe { sched.cast::<Handle>().as_ref() }.ok_or_else(|| null("scheduler"))
+}
+
+/// The scheduler, for this call alone. An error when a call is under way: a callback came back, or another thread is in it.
+pub(super) unsafe fn some<'a>(sched: ggml_backend_sched_t) -> Result<InUse<'a>, Error> {
+    // SAFETY: the contract of the entry points.
+    let handle = unsafe { handle(sched) }?;
+    if handle.busy.swap(true, Ordering::Acquire) {
+        let text = "the scheduler is at work: a callback, or another thread, must not use it meanwhile";
+        return Err(Error::new(GGML_EXT_CODE_RE_ENTERED, text));
+    }
+    Ok(InUse(handle))
 }
 
 unsafe fn backend(backend: ggml_backend_t) -> Result<Backend, Error> {
@@ -41,8 +88,7 @@ fn status(call: &str, result: Result<ggml_status, Error>) -> ggml_status {
     match result {
         Ok(status) => status,
         Err(e) => {
-            let status =
-                if e.code == GGML_EXT_CODE_OUT_OF_MEMORY { GGML_STATUS_ALLOC_FAILED } else { GGML_STATUS_FAILED };
+            let status = e.status;
             or_report::<()>(call, Err(e));
             status
         }
@@ -72,7 +118,9 @@ unsafe fn new(
             }
         };
         let sched = Sched::new(&list, memory.as_deref(), parallel, op_offload)?;
-        Ok(Box::into_raw(Box::new(sched)).cast())
+        let (busy, n_copies) = (AtomicBool::new(false), sched.n_copies());
+        let handle = Handle { busy, backends: list, n_copies, sched: UnsafeCell::new(sched) };
+        Ok(Box::into_raw(Box::new(handle)).cast())
     }
 }
 
@@ -94,14 +142,14 @@ entry! {
 
     /// Frees a scheduler and its buffers; the backends stay. NULL is ignored.
     pub fn ggml_backend_sched_free(sched: ggml_backend_sched_t) {
-        if !sched.is_null() {
-            drop(Box::from_raw(sched.cast::<Sched>()));
+        if !sched.is_null() && or_report("ggml_backend_sched_free", some(sched).map(|_| true)) {
+            drop(Box::from_raw(sched.cast::<Handle>()));
         }
     }
 
     /// Writes to `sizes`, for each backend, the bytes of the buffer that `ggml_backend_sched_reserve` would allocate; zeros on failure.
     pub fn ggml_backend_sched_reserve_size(sched: ggml_backend_sched_t, measure_graph: *mut ggml_cgraph, sizes: *mut usize) {
-        or_report("ggml_backend_sched_reserve_size", some(sched).and_then(|s| {
+        or_report("ggml_backend_sched_reserve_size", some(sched).and_then(|mut s| {
             if sizes.is_null() {
                 return Err(null("list of sizes"));
             }
@@ -114,18 +162,18 @@ entry! {
 
     /// Allocates buffers for `measure_graph`, whose tensors get no places. False: the memory cannot be had.
     pub fn ggml_backend_sched_reserve(sched: ggml_backend_sched_t, measure_graph: *mut ggml_cgraph) -> bool {
-        or_report("ggml_backend_sched_reserve", some(sched).and_then(|s| s.reserve(measure_graph)).map(|()| true))
+        or_report("ggml_backend_sched_reserve", some(sched).and_then(|mut s| s.reserve(measure_graph)).map(|()| true))
     }
 
     /// Backends of the scheduler.
     pub fn ggml_backend_sched_get_n_backends(sched: ggml_backend_sched_t) -> c_int {
-        or_report("ggml_backend_sched_get_n_backends", some(sched).map(|s| s.backends().len() as c_int))
+        or_report("ggml_backend_sched_get_n_backends", handle(sched).map(|h| h.backends.len() as c_int))
     }
 
     /// Backend number `i`, or NULL for a number out of range.
     pub fn ggml_backend_sched_get_backend(sched: ggml_backend_sched_t, i: c_int) -> ggml_backend_t {
-        or_report("ggml_backend_sched_get_backend", some(sched).and_then(|s| {
-            let found = usize::try_from(i).ok().and_then(|i| s.backends().get(i));
+        or_report("ggml_backend_sched_get_backend", handle(sched).and_then(|h| {
+            let found = usize::try_from(i).ok().and_then(|i| h.backends.get(i));
             found.map(|b| b.as_raw()).ok_or_else(|| Error::argument(format!("there is no backend {i}")))
         }))
     }
@@ -137,7 +185,7 @@ entry! {
 
     /// Copies of the inputs: 1, or more for a parallel scheduler.
     pub fn ggml_backend_sched_get_n_copies(sched: ggml_backend_sched_t) -> c_int {
-        or_report("ggml_backend_sched_get_n_copies", some(sched).map(|s| s.n_copies() as c_int))
+        or_report("ggml_backend_sched_get_n_copies", handle(sched).map(|h| h.n_copies as c_int))
     }
 
     /// The memory that `backend` works in.
@@ -158,7 +206,7 @@ entry! {
 
     /// Lets `node` be computed by `backend`, until the next reset.
     pub fn ggml_backend_sched_set_tensor_backend(sched: ggml_backend_sched_t, node: *mut ggml_tensor, backend: ggml_backend_t) {
-        or_report("ggml_backend_sched_set_tensor_backend", some(sched).and_then(|s| {
+        or_report("ggml_backend_sched_set_tensor_backend", some(sched).and_then(|mut s| {
             let number = s.number_of(self::backend(backend)?)?;
             if node.is_null() {
                 return Err(null("tensor"));
@@ -175,37 +223,37 @@ entry! {
 
     /// Splits a graph without allocating it. Nodes read copies afterwards where they cannot reach their sources.
     pub fn ggml_backend_sched_split_graph(sched: ggml_backend_sched_t, graph: *mut ggml_cgraph) {
-        or_report("ggml_backend_sched_split_graph", some(sched).and_then(|s| s.split(graph)))
+        or_report("ggml_backend_sched_split_graph", some(sched).and_then(|mut s| s.split(graph)))
     }
 
     /// Splits a graph and gives its tensors their places. Reset the scheduler between graphs.
     pub fn ggml_backend_sched_alloc_graph(sched: ggml_backend_sched_t, graph: *mut ggml_cgraph) -> bool {
-        or_report("ggml_backend_sched_alloc_graph", some(sched).and_then(|s| s.prepare(graph)).map(|()| true))
+        or_report("ggml_backend_sched_alloc_graph", some(sched).and_then(|mut s| s.prepare(graph)).map(|()| true))
     }
 
     /// Computes a graph, which is split and allocated first unless it was, and waits for it.
     pub fn ggml_backend_sched_graph_compute(sched: ggml_backend_sched_t, graph: *mut ggml_cgraph) -> ggml_status {
         const CALL: &str = "ggml_backend_sched_graph_compute";
-        let result = status(CALL, some(sched).and_then(|s| s.compute_async(graph)));
-        if let Some(s) = sched.cast::<Sched>().as_mut() {
+        status(CALL, some(sched).and_then(|mut s| {
+            let result = s.compute_async(graph);
             s.synchronize();
-        }
-        result
+            result
+        }))
     }
 
     /// As `ggml_backend_sched_graph_compute`, without waiting: results are there after `ggml_backend_sched_synchronize`.
     pub fn ggml_backend_sched_graph_compute_async(sched: ggml_backend_sched_t, graph: *mut ggml_cgraph) -> ggml_status {
-        status("ggml_backend_sched_graph_compute_async", some(sched).and_then(|s| s.compute_async(graph)))
+        status("ggml_backend_sched_graph_compute_async", some(sched).and_then(|mut s| s.compute_async(graph)))
     }
 
     /// Waits for all backends.
     pub fn ggml_backend_sched_synchronize(sched: ggml_backend_sched_t) {
-        or_report("ggml_backend_sched_synchronize", some(sched).map(Sched::synchronize))
+        or_report("ggml_backend_sched_synchronize", some(sched).map(|mut s| s.synchronize()))
     }
 
     /// Forgets the graph at hand and the backends chosen for tensors. Tensors of that graph have no data any more.
     pub fn ggml_backend_sched_reset(sched: ggml_backend_sched_t) {
-        or_report("ggml_backend_sched_reset", some(sched).map(Sched::reset))
+        or_report("ggml_backend_sched_reset", some(sched).map(|mut s| s.reset()))
     }
 
     /// Sets who is asked about each node before it is computed, and shown those it wants to see; NULL: nobody.
@@ -214,7 +262,7 @@ entry! {
         callback: ggml_backend_sched_eval_callback,
         user_data: *mut c_void,
     ) {
-        or_report("ggml_backend_sched_set_eval_callback", some(sched).map(|s| s.set_callback(callback, user_data)))
+        or_report("ggml_backend_sched_set_eval_callback", some(sched).map(|mut s| s.set_callback(callback, user_data)))
     }
 
     /// A copy of a graph, whose tensors have their data, in the memory of `backend`. Its buffer is NULL when it cannot be made.

@@ -7,6 +7,7 @@
 use super::numbering::{Numbering, NONE};
 use crate::backend::{tensor_data, Backend, Buft};
 use crate::error::Error;
+use crate::ext;
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;
 
@@ -45,7 +46,7 @@ impl Team {
 
     /// Whether backend `b` can run `op`.
     pub fn runs(&self, b: i32, op: &ggml_tensor) -> bool {
-        self.backends[b as usize].supports_op(op)
+        self.backends[b as usize].device().is_some_and(|d| ext::supports_op(d, op))
     }
 
     /// The first backend that can use the memory in which `t` lies and run `op` there. `None`: `t` lies nowhere.

@@ -122,7 +122,7 @@ pub unsafe fn copy_to(backend: Backend, graph: &ggml_cgraph) -> Result<GraphCopy
 
 unsafe fn compute(backend: Backend, graph: *mut ggml_cgraph) -> Result<(), Error> {
     // SAFETY: the promise of `compare`.
-    let status = unsafe { backend.compute_async(graph) };
+    let status = unsafe { crate::ext::compute_async(backend, graph) };
     backend.synchronize();
     match status {
         GGML_STATUS_SUCCESS => Ok(()),

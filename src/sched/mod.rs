@@ -1,11 +1,12 @@
-//! The scheduler: one graph on several backends. Imports: [`crate::error`], [`crate::graph`], [`crate::backend`], [`crate::alloc`].
+//! The scheduler: one graph on several backends. Imports: [`crate::error`], [`crate::graph`], [`crate::backend`], [`crate::alloc`],
+//! [`crate::ext`].
 //!
 //! Stages, each in its own file, each a pass over the graph that knows nothing of the later ones:
 //! 1. [`numbering`]: the graph as numbers, and what an earlier pass put into it taken out again.
 //! 2. [`assign`]: a backend for every tensor.
 //! 3. [`split`]: runs of nodes of one backend, and copies of what crosses from one backend to another.
-//! 4. here: the plan for each split. Today a split runs as its backend's graph; a planner of extensions goes here, between the
-//!    splits and the allocation, since it decides what is allocated ([`Sched::prepare`]).
+//! 4. [`planning`]: the plan of each split where something is registered ([`crate::ext`]): what is fused, and so not allocated. Without
+//!    registrations a split runs as its backend's graph.
 //! 5. [`layout`]: the graph as the allocator sees it, with copies and dependencies; addresses for all.
 //! 6. [`run`]: copies and splits in order.
 //!
@@ -16,6 +17,7 @@
 pub mod assign;
 pub mod compare;
 mod copies;
+mod planning;
 pub mod layout;
 pub mod numbering;
 pub mod run;

@@ -8,6 +8,7 @@ use crate::graph;
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;
 use std::ffi::c_void;
+use std::ops::Range;
 
 const CALL: &str = "ggml_backend_sched_graph_compute";
 
@@ -39,6 +40,8 @@ impl Sched {
     /// # Safety
     /// The graph at hand was allocated; it and its tensors are live until the backends were synchronised.
     pub(super) unsafe fn run(&mut self) -> Result<ggml_status, Error> {
+        // SAFETY: the caller's promise.
+        unsafe { self.check_plans() }?;
         let mut previous = None;
         let mut splits = std::mem::take(&mut self.splits);
         let mut result = Ok(GGML_STATUS_SUCCESS);
@@ -184,14 +187,44 @@ impl Sched {
         Ok(())
     }
 
+    /// Computes nodes of a split as its plan says.
+    unsafe fn compute_nodes(&self, split: &Split, nodes: Range<i32>) -> Result<ggml_status, Error> {
+        // SAFETY: the promise of `run`.
+        unsafe {
+            match &split.plan {
+                None => {
+                    let mut part = graph::view(&split.graph, nodes.start, nodes.end);
+                    // the whole keeps the number by which backends know it
+                    part.uid = if part.n_nodes == split.graph.n_nodes { split.graph.uid } else { part.uid };
+                    Ok(self.backend(split.backend).compute_async(&mut part))
+                }
+                Some(plan) => {
+                    let workspace = self.workspaces[split.backend as usize].buffer();
+                    plan.run(&split.graph, nodes.start as usize..nodes.end as usize, workspace)
+                }
+            }
+        }
+    }
+
+    /// Whether the plans may run.
+    unsafe fn check_plans(&self) -> Result<(), Error> {
+        for split in &self.splits {
+            if let Some(plan) = &split.plan {
+                // SAFETY: the promise of `run`.
+                unsafe { plan.check(graph::nodes(&split.graph), self.callback.is_some()) }?;
+            }
+        }
+        Ok(())
+    }
+
     /// `None`: the callback ended the computation.
     unsafe fn compute(&self, split: &mut Split) -> Result<Option<ggml_status>, Error> {
         let backend = self.backend(split.backend);
+        let n = split.graph.n_nodes;
         let Some(callback) = self.callback else {
             // SAFETY: the promise of `run`.
-            return Ok(Some(unsafe { backend.compute_async(&mut split.graph) }));
+            return unsafe { self.compute_nodes(split, 0..n) }.map(Some);
         };
-        let n = split.graph.n_nodes;
         let mut first = 0;
         while first < n {
             // as many nodes together as the callback does not ask for
@@ -207,9 +240,8 @@ impl Sched {
                 last += 1;
                 wanted = ask(last, true);
             }
-            let mut part = graph::view(&split.graph, first, last + 1);
             // SAFETY: the promise of `run`.
-            let status = unsafe { backend.compute_async(&mut part) };
+            let status = unsafe { self.compute_nodes(split, first..last + 1) }?;
             if status != GGML_STATUS_SUCCESS {
                 return Ok(Some(status));
             }

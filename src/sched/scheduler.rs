@@ -9,6 +9,7 @@ use super::{MAX_BACKENDS, MAX_COPIES};
 use crate::alloc::{Gallocr, Outcome};
 use crate::backend::{Backend, Buft, Event};
 use crate::error::Error;
+use crate::ext::workspace::Workspace;
 use crate::graph;
 use ggml_oxide_abi::*;
 use std::collections::HashMap;
@@ -17,7 +18,7 @@ use std::ffi::c_void;
 /// What an opaque `ggml_backend_sched` is.
 pub struct Sched {
     pub(super) team: Team,
-    galloc: Gallocr,
+    pub(super) galloc: Gallocr,
     numbering: Numbering,
     /// By tensor number; empty for a team of one.
     homes: Vec<i32>,
@@ -43,6 +44,8 @@ pub struct Sched {
     pub(super) callback_data: *mut c_void,
     stage: Stage,
     debug: bool,
+    /// By backend: scratch memory of its plans.
+    pub(super) workspaces: Vec<Workspace>,
 }
 
 /// How far the graph at hand has come.
@@ -103,6 +106,7 @@ impl Sched {
             callback: None,
             callback_data: std::ptr::null_mut(),
             stage: Stage::Reset,
+            workspaces: backends.iter().map(|_| Workspace::default()).collect(),
             debug: std::env::var("GGML_SCHED_DEBUG").is_ok_and(|v| v.parse::<i32>().is_ok_and(|n| n > 0)),
         })
     }
@@ -113,6 +117,7 @@ impl Sched {
         self.pinned.clear();
         self.homes.clear();
         self.numbering.index.clear(0);
+        self.forget_plans();
     }
 
     /// Stages 1 to 4: splits the graph. The graph's nodes read copies afterwards where they must.
@@ -127,6 +132,7 @@ impl Sched {
             return Err(fault);
         }
         self.stage = Stage::Reset;
+        self.forget_plans();
         self.graph_inputs.clear();
         self.keep.clear();
         g.uid = graph::next_uid();
@@ -145,6 +151,7 @@ impl Sched {
                 self.splits = splitter.split(g)?;
                 self.graph_inputs = splitter.graph_inputs();
             }
+            self.plan(g)?;
             self.optimize();
         }
         if self.debug {
@@ -159,19 +166,27 @@ impl Sched {
         self.team.backends.len() == 1 && self.n_copies == 1
     }
 
-    /// Lets each backend reorder its nodes and say what must live longer.
+    /// Lets each backend reorder the nodes that its own code runs, and say what must live longer.
     unsafe fn optimize(&mut self) {
         for split in &mut self.splits {
             let keep = &mut self.keep;
             let backend = self.team.backends[split.backend as usize];
-            // SAFETY: the promise of `split`.
-            unsafe {
-                backend.optimize(&mut split.graph, |tensor, until| {
-                    let list = keep.entry(until).or_default();
-                    if !tensor.is_null() && !list.contains(&tensor) {
-                        list.push(tensor);
-                    }
-                });
+            if !backend.has_optimize() {
+                continue;
+            }
+            let mut add = |tensor: *mut ggml_tensor, until| {
+                let list: &mut Vec<_> = keep.entry(until).or_default();
+                if !tensor.is_null() && !list.contains(&tensor) {
+                    list.push(tensor);
+                }
+            };
+            // SAFETY: the promise of `split`, for both.
+            match &split.plan {
+                None => unsafe { backend.optimize(&mut split.graph, add) },
+                Some(plan) => plan.native().for_each(|nodes| {
+                    let mut part = graph::view(&split.graph, nodes.start as i32, nodes.end as i32);
+                    unsafe { backend.optimize(&mut part, &mut add) }
+                }),
             }
         }
     }
@@ -208,10 +223,12 @@ impl Sched {
         // SAFETY: the caller's promise.
         unsafe {
             self.split(graph)?;
+            self.skip();
             match self.layout(&*graph) {
                 None => self.allocate_own(&*graph)?,
                 Some(layout) => self.allocate(layout)?,
             }
+            self.reserve_workspaces()?;
         }
         self.stage = Stage::Allocated;
         // SAFETY: the caller's promise.
@@ -299,12 +316,16 @@ impl Sched {
         self.synchronize();
         // SAFETY: the caller's promise.
         let result = unsafe {
-            self.split(graph).and_then(|()| match self.layout(&*graph) {
-                None => self.galloc.reserve(&*graph, None, None),
-                Some(mut layout) => {
-                    let graph = layout.graph();
-                    self.reserve_layout(&graph, &layout)
+            self.split(graph).and_then(|()| {
+                self.skip();
+                match self.layout(&*graph) {
+                    None => self.galloc.reserve(&*graph, None, None)?,
+                    Some(mut layout) => {
+                        let graph = layout.graph();
+                        self.reserve_layout(&graph, &layout)?;
+                    }
                 }
+                self.reserve_workspaces()
             })
         };
         self.reset();
@@ -320,12 +341,17 @@ impl Sched {
         self.synchronize();
         // SAFETY: the caller's promise.
         let result = unsafe {
-            self.split(graph).and_then(|()| match self.layout(&*graph) {
-                None => self.galloc.sizes(&*graph, None, None),
-                Some(mut layout) => {
-                    let graph = layout.graph();
-                    self.galloc.sizes(&graph, Some(&layout.node_buffers), Some(&layout.leaf_buffers))
-                }
+            self.split(graph).and_then(|()| {
+                self.skip();
+                let mut sizes = match self.layout(&*graph) {
+                    None => self.galloc.sizes(&*graph, None, None)?,
+                    Some(mut layout) => {
+                        let graph = layout.graph();
+                        self.galloc.sizes(&graph, Some(&layout.node_buffers), Some(&layout.leaf_buffers))?
+                    }
+                };
+                sizes.iter_mut().zip(self.workspace_sizes()).for_each(|(size, extra)| *size += extra);
+                Ok(sizes)
             })
         };
         self.reset();
@@ -397,9 +423,9 @@ impl Sched {
         self.team.bufts.get(b).copied()
     }
 
-    /// Bytes of the buffer of backend number `b`; 0 when it shares that of an earlier one.
+    /// Bytes of the buffer of backend number `b`, 0 when it shares that of an earlier one, and of its scratch memory.
     pub fn buffer_size(&self, b: usize) -> usize {
-        self.galloc.buffer_size(b).unwrap_or(0)
+        self.galloc.buffer_size(b).unwrap_or(0) + self.workspaces.get(b).map_or(0, Workspace::size)
     }
 
     /// Lets `t` be computed by backend number `b`, until the next reset.

@@ -4,6 +4,7 @@ use super::assign::{is_view_op, is_weight, Team, UNASSIGNED};
 use super::copies::Copies;
 use super::numbering::Numbering;
 use crate::error::Error;
+use crate::ext::Plan;
 use crate::graph;
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;
@@ -27,6 +28,8 @@ pub struct Split {
     pub inputs: Vec<Input>,
     /// The nodes, as a view into the client's graph.
     pub graph: ggml_cgraph,
+    /// Where registrations take part; `None`: all is the backend's own code.
+    pub plan: Option<Plan>,
 }
 
 /// An input of the graph and its copies, the tensor itself among them.
@@ -50,7 +53,7 @@ pub struct Pipeline {
 pub fn single(graph: &ggml_cgraph) -> Vec<Split> {
     let mut whole = graph::view(graph, 0, graph.n_nodes);
     whole.uid = graph::next_uid();
-    vec![Split { backend: 0, inputs: Vec::new(), graph: whole }]
+    vec![Split { backend: 0, inputs: Vec::new(), graph: whole, plan: None }]
 }
 
 /// What [`split`] works with.
@@ -184,5 +187,5 @@ impl<'a> Splitter<'a> {
 fn close(graph: &ggml_cgraph, backend: i32, nodes: std::ops::Range<usize>, inputs: Vec<Input>) -> Split {
     let mut part = graph::view(graph, nodes.start as i32, nodes.end as i32);
     part.uid = graph::next_uid();
-    Split { backend, inputs, graph: part }
+    Split { backend, inputs, graph: part, plan: None }
 }

@@ -97,9 +97,11 @@ pub unsafe fn place(
     }
 }
 
+/// The node of `spec`, or why it cannot be had.
+///
 /// # Safety
 /// As for [`place`].
-unsafe fn materialise(
+pub unsafe fn materialise(
     ctx: &mut Context,
     spec: &NodeSpec,
     src: &[*mut ggml_tensor; GGML_MAX_SRC],

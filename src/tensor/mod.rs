@@ -27,7 +27,7 @@ mod spec;
 mod tests;
 pub mod view;
 
-pub use build::{context, node, place, screen, set_name, set_name_c};
+pub use build::{context, materialise, node, place, screen, set_name, set_name_c};
 pub use context::{blank, Context, TENSOR_OVERHEAD};
 pub use new::new_tensor;
 pub use poison::{is_poisoned, POISONED};

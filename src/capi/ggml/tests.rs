@@ -222,7 +222,7 @@ fn nodes_are_changed_only_as_their_operator_allows() {
         assert_eq!((*a).flags, GGML_TENSOR_FLAG_INPUT.0 | GGML_TENSOR_FLAG_OUTPUT.0);
         assert_eq!((*view).flags, GGML_TENSOR_FLAG_OUTPUT.0);
         ggml_set_zero(a);
-        let error = crate::error::with_last(|code, _, _| code).unwrap();
+        let error = crate::error::with_last(|last| last.code).unwrap();
         assert_eq!(error, GGML_EXT_CODE_NOT_ALLOCATED);
     }
 }

@@ -24,8 +24,8 @@ fn the_text_names_call_tensors_and_rule() {
     let y = mul_mat(&ctx, w, x);
     let text = "ggml_mul_mat: src0 'w' f32[64,32] and src1 'x' f32[65,4]: ne[0] must be equal";
     assert_eq!(cause(y), text);
-    error::with_last(|code, last, node| {
-        assert_eq!((code, last.to_str().unwrap(), node), (GGML_EXT_CODE_BAD_SHAPE, text, y.cast_const()));
+    error::with_last(|error::Last { code, text: last, node, .. }| {
+        assert_eq!((*code, last.to_str().unwrap(), *node), (GGML_EXT_CODE_BAD_SHAPE, text, y.cast_const()));
     })
     .expect("a recorded failure");
     // SAFETY: live tensor.
@@ -65,8 +65,8 @@ fn null_sources_and_contexts() {
     // SAFETY: NULL is allowed.
     let none = unsafe { node(null_mut(), "call", [w], [], |[a], []| elementwise::plain(GGML_OP_SQR, a, false)) };
     assert!(none.is_null());
-    error::with_last(|code, text, _| {
-        assert_eq!((code, text), (GGML_EXT_CODE_NULL_ARGUMENT, c"call: the context is NULL"));
+    error::with_last(|error::Last { code, text, .. }| {
+        assert_eq!((*code, text.as_c_str()), (GGML_EXT_CODE_NULL_ARGUMENT, c"call: the context is NULL"));
     })
     .expect("a recorded failure");
 }

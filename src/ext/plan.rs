@@ -1,0 +1,461 @@
+//! The plan of a graph portion that one backend computes: native ranges of nodes, and launches of registrations between them.
+
+use super::callback;
+use super::facts::{Facts, Uses};
+use super::legality;
+use super::policy::{self, Policy};
+use super::registry::{self, count, Contents, DeviceTable, InPlan, Kernel};
+use super::select::{choose, Choice, Tried};
+use super::step::{self, Srcs};
+use super::{op, optimise};
+use crate::backend::{Backend, Device};
+use crate::error::Error;
+use crate::graph;
+use ggml_oxide_abi::*;
+use ggml_oxide_shape as shape;
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// One piece of a plan.
+pub enum Step {
+    /// Nodes for the backend's own code.
+    Native(Range<usize>),
+    /// A registration.
+    Launch(Launch),
+}
+
+/// The part of a tensor's metadata that callbacks decide by.
+#[derive(PartialEq)]
+struct Shape {
+    r#type: ggml_type,
+    ne: [i64; GGML_MAX_DIMS],
+    nb: [usize; GGML_MAX_DIMS],
+    view: (*mut ggml_tensor, usize),
+}
+
+#[derive(PartialEq)]
+struct NodeShape {
+    shape: Shape,
+    op: ggml_op,
+    params: [i32; GGML_MAX_OP_PARAMS / 4],
+    flags: i32,
+    src: [*mut ggml_tensor; GGML_MAX_SRC],
+}
+
+fn shape_of(t: &ggml_tensor) -> Shape {
+    Shape { r#type: t.r#type, ne: t.ne, nb: t.nb, view: (t.view_src, t.view_offs) }
+}
+
+fn node_shape(t: &ggml_tensor) -> NodeShape {
+    NodeShape { shape: shape_of(t), op: t.op, params: t.op_params, flags: t.flags, src: t.src }
+}
+
+/// A registration that replaces one or more nodes.
+pub struct Launch {
+    /// Which.
+    pub kernel: InPlan,
+    /// The nodes, by number in the portion.
+    pub nodes: Range<usize>,
+    /// What they read from outside.
+    pub srcs: Box<[*mut ggml_tensor]>,
+    /// Those of the nodes that get no memory, by number.
+    pub skipped: Vec<usize>,
+    /// Bytes of scratch memory.
+    pub workspace: usize,
+    /// Nanoseconds spent in it while profiling was on.
+    pub ns: Cell<u64>,
+    state: *mut c_void,
+    prepared: bool,
+    known: Box<[NodeShape]>,
+    known_srcs: Box<[Shape]>,
+}
+
+impl Launch {
+    /// What `prepare` made.
+    pub fn state(&self) -> *mut c_void {
+        self.state
+    }
+
+    /// Whether the nodes and what they read are as they were when the plan was made.
+    ///
+    /// # Safety
+    /// `nodes` are the portion's nodes, live.
+    pub unsafe fn holds(&self, nodes: &[*mut ggml_tensor]) -> bool {
+        // SAFETY: the caller's promise.
+        let same = |(&t, known): (&*mut ggml_tensor, &NodeShape)| unsafe { node_shape(&*t) == *known };
+        // SAFETY: what live nodes read is live.
+        let same_src = |(&t, known): (&*mut ggml_tensor, &Shape)| unsafe { shape_of(&*t) == *known };
+        nodes.get(self.nodes.clone()).is_some_and(|n| n.iter().zip(&self.known).all(same))
+            && self.srcs.iter().zip(&self.known_srcs).all(same_src)
+    }
+}
+
+impl Drop for Launch {
+    fn drop(&mut self) {
+        if let Some(destroy) = self.kernel.calls.destroy.filter(|_| self.prepared) {
+            // SAFETY: the state is what `prepare` made, and this happens once.
+            callback::call(|| unsafe { destroy(self.state, self.kernel.data()) });
+        }
+    }
+}
+
+/// A plan.
+pub struct Plan {
+    /// Who runs it.
+    pub backend: Backend,
+    /// In the order of the nodes, which they cover.
+    pub steps: Vec<Step>,
+    /// By number of a node: registrations that were asked about it in vain.
+    pub tried: Vec<(usize, Tried)>,
+    /// Bytes of scratch memory, for the largest request.
+    pub workspace: usize,
+    /// The registration that asked for that.
+    pub workspace_for: String,
+    /// Something was fused.
+    pub fused: bool,
+    /// Nanoseconds in native ranges while profiling was on.
+    pub native_ns: Cell<u64>,
+    device: Device,
+    contents: Contents,
+    since: Cell<u64>,
+}
+
+/// The plan for `graph` on `backend`; `None`: all of it is the backend's own code. `uses`: consumers in the whole graph, where nodes may
+/// be fused. Rules may reorder the nodes.
+///
+/// # Safety
+/// The graph, its tensors, what they read and view are live, and nobody else uses them.
+pub unsafe fn build(
+    backend: Backend,
+    graph: &mut ggml_cgraph,
+    uses: Option<&Uses>,
+) -> Result<Option<Plan>, Error> {
+    if !registry::any_kernel() && !registry::any_op() {
+        return Ok(None);
+    }
+    let device = backend.device().ok_or_else(|| {
+        Error::new(GGML_EXT_CODE_BACKEND, format!("backend '{}' is on no device", backend.name()))
+    })?;
+    let since = registry::epoch();
+    let Some(table) = registry::table(device) else {
+        // SAFETY: the caller's promise.
+        return unsafe { refuse_orphans(device, graph::nodes(graph)) }.map(|()| None);
+    };
+    let policy = policy::refresh();
+    let ruled = uses.is_some() && !table.rules.is_empty();
+    let mut builder = Builder {
+        device,
+        table: &table,
+        policy: &policy,
+        plan: Plan {
+            backend,
+            steps: Vec::new(),
+            tried: Vec::new(),
+            workspace: 0,
+            workspace_for: String::new(),
+            fused: false,
+            native_ns: Cell::new(0),
+            device,
+            contents: Contents::new(ruled),
+            since: Cell::new(since),
+        },
+        native: 0..0,
+    };
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut facts = None;
+        if let Some(uses) = uses.filter(|_| ruled) {
+            optimise::run(&table, &policy, graph)?;
+            facts = Some(Facts::read(graph::checked_nodes(graph)?, uses)?);
+        }
+        builder.select(graph, facts.as_ref())?;
+        builder.prepare(graph::nodes(graph))?;
+    }
+    let plan = builder.plan;
+    Ok(Some(plan))
+}
+
+/// Refuses nodes of registered operators, for a device without registrations.
+unsafe fn refuse_orphans(device: Device, nodes: &[*mut ggml_tensor]) -> Result<(), Error> {
+    for &node in nodes {
+        // SAFETY: the promise of `build`.
+        let t = unsafe { &*node };
+        if op::is_extension(t) && t.flags & GGML_TENSOR_FLAG_COMPUTE.0 != 0 && !shape::is_empty(t) {
+            return Err(nobody(device, t, &[]));
+        }
+    }
+    Ok(())
+}
+
+fn nobody(device: Device, t: &ggml_tensor, tried: &[&Tried]) -> Error {
+    let reasons: Vec<String> = tried.iter().map(|t| format!("; '{}': {}", t.name, t.reason)).collect();
+    let text = format!(
+        "node '{}': device '{}' cannot compute {}, and no registration can{}",
+        shape::name(t),
+        device.name(),
+        op::op_name(t),
+        reasons.concat()
+    );
+    Error::new(GGML_EXT_CODE_NO_KERNEL, text).at(t)
+}
+
+struct Builder<'a> {
+    device: Device,
+    table: &'a DeviceTable,
+    policy: &'a Policy,
+    plan: Plan,
+    /// The native range that is growing.
+    native: Range<usize>,
+}
+
+impl Builder<'_> {
+    fn close_native(&mut self) {
+        if !self.native.is_empty() {
+            self.plan.steps.push(Step::Native(self.native.clone()));
+        }
+    }
+
+    unsafe fn select(&mut self, graph: &mut ggml_cgraph, facts: Option<&Facts>) -> Result<(), Error> {
+        // SAFETY: the promise of `build`.
+        let nodes = unsafe { graph::checked_nodes(graph) }?;
+        let graph: *mut ggml_cgraph = graph;
+        let mut i = 0;
+        while i < nodes.len() {
+            // SAFETY: as above.
+            let t = unsafe { &*nodes[i] };
+            self.plan.contents.add(t);
+            // SAFETY: as above.
+            let fused = match facts {
+                Some(facts) => unsafe { self.fuse(graph, nodes, facts, i) }?,
+                None => None,
+            };
+            let launch = match fused {
+                Some(launch) => Some(launch),
+                // SAFETY: as above.
+                None => unsafe { self.single(nodes, i) }?,
+            };
+            match launch {
+                Some(launch) => {
+                    // SAFETY: as above.
+                    nodes[launch.nodes.clone()].iter().for_each(|&t| self.plan.contents.add(unsafe { &*t }));
+                    self.close_native();
+                    i = launch.nodes.end;
+                    self.native = i..i;
+                    self.plan.steps.push(Step::Launch(launch));
+                }
+                None => {
+                    i += 1;
+                    self.native.end = i;
+                }
+            }
+        }
+        self.close_native();
+        Ok(())
+    }
+
+    fn launch(&self, kernel: Arc<Kernel>, nodes: Range<usize>, all: &[*mut ggml_tensor], srcs: &[*mut ggml_tensor]) -> Launch {
+        count(&kernel.counts.selected);
+        // SAFETY: the promise of `build`.
+        let known = all[nodes.clone()].iter().map(|&t| node_shape(unsafe { &*t })).collect();
+        // SAFETY: as above.
+        let known_srcs = srcs.iter().map(|&t| shape_of(unsafe { &*t })).collect();
+        Launch {
+            kernel: InPlan::new(kernel),
+            nodes,
+            srcs: srcs.into(),
+            skipped: Vec::new(),
+            workspace: 0,
+            ns: Cell::new(0),
+            state: std::ptr::null_mut(),
+            prepared: false,
+            known,
+            known_srcs,
+        }
+    }
+
+    unsafe fn single(&mut self, nodes: &[*mut ggml_tensor], i: usize) -> Result<Option<Launch>, Error> {
+        // SAFETY: the promise of `build`.
+        let t = unsafe { &*nodes[i] };
+        if t.flags & GGML_TENSOR_FLAG_COMPUTE.0 == 0 {
+            return Ok(None);
+        }
+        let tried = &mut self.plan.tried;
+        let before = tried.len();
+        match choose(self.table, self.device, t, self.policy, |t| tried.push((i, t))) {
+            Choice::Native => Ok(None),
+            Choice::Kernel(kernel) => {
+                let srcs = Srcs::of_node(t);
+                Ok(Some(self.launch(kernel, i..i + 1, nodes, srcs.as_slice())))
+            }
+            Choice::Nobody => {
+                let tried: Vec<&Tried> = self.plan.tried[before..].iter().map(|(_, t)| t).collect();
+                Err(nobody(self.device, t, &tried))
+            }
+        }
+    }
+
+    /// The first rule that matches at node `i` and may.
+    unsafe fn fuse(
+        &mut self,
+        graph: *mut ggml_cgraph,
+        nodes: &[*mut ggml_tensor],
+        facts: &Facts,
+        i: usize,
+    ) -> Result<Option<Launch>, Error> {
+        // SAFETY: the promise of `build`.
+        let t = unsafe { &*nodes[i] };
+        let forces = |k: &Kernel| !self.policy.forces_none() && self.policy.forces(&k.name);
+        let rules = &self.table.rules;
+        for rule in [true, false].into_iter().flat_map(|first| rules.iter().filter(move |k| forces(k) == first)) {
+            let Some(matches) = rule.calls.r#match else { continue };
+            if !asks_about(rule.calls.match_op, t) || self.policy.forbids(&rule.name) {
+                continue;
+            }
+            // SAFETY: the callback takes the graph and its own data.
+            let n = callback::call(|| unsafe { matches(graph, i as i32, rule.data()) });
+            if n < 2 {
+                continue;
+            }
+            let (n, left) = (n as usize, nodes.len() - i);
+            if n > left {
+                count(&rule.counts.errors);
+                let name = &rule.name;
+                let text = format!("rule '{name}' matches {n} nodes from node {i} on ('{}'), there are {left}", shape::name(t));
+                return Err(Error::new(GGML_EXT_CODE_CALLBACK, text).by(name).at(t));
+            }
+            // SAFETY: as above.
+            match unsafe { self.judge(rule, nodes, facts, i..i + n) } {
+                Ok((srcs, skipped)) => {
+                    self.plan.fused = true;
+                    let mut launch = self.launch(rule.clone(), i..i + n, nodes, srcs.as_slice());
+                    launch.skipped = skipped;
+                    return Ok(Some(launch));
+                }
+                Err(reason) => {
+                    count(&rule.counts.refused);
+                    self.plan.tried.push((i, Tried { name: rule.name.clone(), reason }));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    unsafe fn judge(
+        &self,
+        rule: &Kernel,
+        nodes: &[*mut ggml_tensor],
+        facts: &Facts,
+        range: Range<usize>,
+    ) -> Result<(Srcs, Vec<usize>), String> {
+        let found = legality::check(facts, range.start, range.len()).map_err(|refusal| refusal.to_string())?;
+        // SAFETY: the promise of `build`.
+        let srcs = unsafe { Srcs::of_nodes(&nodes[range.clone()]) };
+        let srcs = srcs.ok_or_else(|| format!("it reads more than {GGML_EXT_MAX_STEP_SRC} tensors"))?;
+        let Some(supports) = rule.calls.supports else { return Ok((srcs, found.skipped)) };
+        // SAFETY: as above; the callback takes a step and its own data.
+        let good = callback::call(|| unsafe {
+            supports(&step::describe(self.device, &nodes[range], srcs.as_slice()), rule.data())
+        });
+        if good {
+            Ok((srcs, found.skipped))
+        } else {
+            Err(callback::reason("it does not support the nodes that it matched"))
+        }
+    }
+
+    /// Lets every launch make its state.
+    unsafe fn prepare(&mut self, nodes: &[*mut ggml_tensor]) -> Result<(), Error> {
+        let max = self.plan.backend.buft().map_or(usize::MAX, |b| b.max_size()).min(isize::MAX as usize / 2);
+        for step in &mut self.plan.steps {
+            let Step::Launch(launch) = step else { continue };
+            let Some(prepare) = launch.kernel.calls.prepare else { continue };
+            let mut out = ggml_ext_prepared {
+                struct_size: size_of::<ggml_ext_prepared>(),
+                workspace_size: 0,
+                state: std::ptr::null_mut(),
+            };
+            // SAFETY: the promise of `build`; the callback takes a step, a place for its answer and its own data.
+            let status = callback::call(|| unsafe {
+                let step = step::describe(self.device, &nodes[launch.nodes.clone()], &launch.srcs);
+                prepare(&step, &mut out, launch.kernel.data())
+            });
+            let fail = |code, text: String, status| {
+                count(&launch.kernel.counts.errors);
+                // SAFETY: as above.
+                let t = unsafe { &*nodes[launch.nodes.end - 1] };
+                let name = &launch.kernel.name;
+                let text = format!("registration '{name}', node '{}' ({}): {text}", shape::name(t), op::op_name(t));
+                Err(Error { status, ..Error::new(code, text) }.by(name).at(t))
+            };
+            if status != GGML_STATUS_SUCCESS {
+                let reason = callback::reason("it gave no reason");
+                return fail(GGML_EXT_CODE_CALLBACK, format!("prepare answered {status:?}: {reason}"), status);
+            }
+            (launch.state, launch.prepared, launch.workspace) = (out.state, true, out.workspace_size);
+            if out.workspace_size > max {
+                let text = format!("prepare asks for {} bytes of workspace, there can be {max}", out.workspace_size);
+                return fail(GGML_EXT_CODE_OUT_OF_MEMORY, text, GGML_STATUS_ALLOC_FAILED);
+            }
+            if out.workspace_size > self.plan.workspace {
+                self.plan.workspace = out.workspace_size;
+                self.plan.workspace_for.clone_from(&launch.kernel.name);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a rule for `wanted` is asked about nodes like `t`.
+fn asks_about(wanted: ggml_op, t: &ggml_tensor) -> bool {
+    match wanted {
+        GGML_OP_NONE => true,
+        GGML_OP_CUSTOM => op::is_extension(t),
+        wanted => t.op == wanted,
+    }
+}
+
+impl Plan {
+    /// Whether every node is the backend's own.
+    pub fn is_native(&self) -> bool {
+        !self.steps.iter().any(|s| matches!(s, Step::Launch(_)))
+    }
+
+    /// The launches in order.
+    pub fn launches(&self) -> impl Iterator<Item = &Launch> {
+        self.steps.iter().filter_map(|s| match s {
+            Step::Launch(launch) => Some(launch),
+            Step::Native(_) => None,
+        })
+    }
+
+    /// The native ranges in order.
+    pub fn native(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        self.steps.iter().filter_map(|s| match s {
+            Step::Native(range) => Some(range.clone()),
+            Step::Launch(_) => None,
+        })
+    }
+
+    /// By number: nodes that get no memory.
+    pub fn skipped(&self) -> impl Iterator<Item = usize> + '_ {
+        self.launches().flat_map(|l| l.skipped.iter().copied())
+    }
+
+    /// The registrations of the device changed in a way that concerns this plan.
+    pub fn is_outdated(&self) -> bool {
+        match registry::still_holds(self.device, &self.contents, self.since.get()) {
+            Some(now) => {
+                self.since.set(now);
+                false
+            }
+            None => true,
+        }
+    }
+
+    /// The device.
+    pub fn device(&self) -> Device {
+        self.device
+    }
+}

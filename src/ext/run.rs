@@ -1,0 +1,137 @@
+//! Running a plan: native ranges as the backend runs graphs, launches between them, in order.
+
+use super::plan::{Launch, Plan, Step};
+use super::registry::count;
+use super::{callback, op, profile, step};
+use crate::backend::Buffer;
+use crate::error::Error;
+use crate::graph;
+use ggml_oxide_abi::*;
+use ggml_oxide_shape as shape;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+/// Why a plan must not run.
+fn stale(plan: &Plan, why: &str) -> Error {
+    let text = format!(
+        "the plan for backend '{}' is stale: {why}; reset the scheduler and allocate the graph anew",
+        plan.backend.name()
+    );
+    Error::new(GGML_EXT_CODE_STALE_PLAN, text)
+}
+
+impl Plan {
+    /// Whether the plan may still run.
+    ///
+    /// # Safety
+    /// `nodes` are those of the portion that it was made for, live.
+    pub unsafe fn check(&self, nodes: &[*mut ggml_tensor], observed: bool) -> Result<(), Error> {
+        if self.is_outdated() {
+            return Err(stale(self, "a registration or a policy changed since it was made"));
+        }
+        if observed && self.fused {
+            return Err(stale(self, "it fuses nodes, and a callback is now to see each of them"));
+        }
+        for launch in self.launches() {
+            // SAFETY: the caller's promise.
+            if !unsafe { launch.holds(nodes) } {
+                let name = &launch.kernel.name;
+                // SAFETY: as above.
+                let node = nodes.get(launch.nodes.end - 1).map(|&t| (t, shape::name(unsafe { &*t })));
+                let what = node.as_ref().map_or_else(|| "the graph".into(), |(_, n)| format!("node '{n}' or what it reads"));
+                let error = stale(self, &format!("{what} changed since registration '{name}' was chosen")).by(name);
+                return Err(error.at(node.map_or(std::ptr::null(), |(t, _)| t)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the steps that lie in `range`, a range of nodes that cuts no fusion. A failure of native code is reported where it happens
+    /// and answered as a status.
+    ///
+    /// # Safety
+    /// `graph` is the portion that the plan was made for; its tensors are live and have their data. `workspace` has as many bytes as the
+    /// plan asks for. All stay until the backend was synchronised.
+    pub unsafe fn run(
+        &self,
+        graph: &ggml_cgraph,
+        range: Range<usize>,
+        workspace: Option<Buffer>,
+    ) -> Result<ggml_status, Error> {
+        for step in &self.steps {
+            match step {
+                Step::Native(nodes) => {
+                    let (first, end) = (nodes.start.max(range.start), nodes.end.min(range.end));
+                    if first >= end {
+                        continue;
+                    }
+                    let mut part = graph::view(graph, first as i32, end as i32);
+                    let time = profile::start();
+                    // SAFETY: the caller's promise.
+                    let status = unsafe { self.backend.compute_async(&mut part) };
+                    profile::stop(time, &self.native_ns);
+                    if status != GGML_STATUS_SUCCESS {
+                        return Ok(status);
+                    }
+                }
+                Step::Launch(launch) => {
+                    if launch.nodes.start < range.start || launch.nodes.end > range.end {
+                        continue;
+                    }
+                    // SAFETY: the caller's promise.
+                    unsafe { self.launch(launch, graph::nodes(graph), workspace) }?;
+                }
+            }
+        }
+        Ok(GGML_STATUS_SUCCESS)
+    }
+
+    /// One launch.
+    ///
+    /// # Safety
+    /// As [`Plan::run`]; `nodes` are those of the portion.
+    pub unsafe fn launch(
+        &self,
+        launch: &Launch,
+        nodes: &[*mut ggml_tensor],
+        workspace: Option<Buffer>,
+    ) -> Result<(), Error> {
+        let kernel = &launch.kernel;
+        let nodes = &nodes[launch.nodes.clone()];
+        let Some(execute) = kernel.calls.execute else { return Err(Error::null("callback 'execute'").by(&kernel.name)) };
+        // SAFETY: the caller's promise.
+        let step = unsafe { step::describe(self.device(), nodes, &launch.srcs) };
+        let run = ggml_ext_run {
+            struct_size: size_of::<ggml_ext_run>(),
+            step: &step,
+            backend: self.backend.as_raw(),
+            workspace: match workspace {
+                Some(buffer) if launch.workspace > 0 => buffer.as_raw(),
+                _ => std::ptr::null_mut(),
+            },
+            workspace_size: launch.workspace,
+            state: launch.state(),
+        };
+        let time = profile::start();
+        // SAFETY: the callback takes a run and its own data.
+        let status = callback::call(|| unsafe { execute(&run, kernel.data()) });
+        if let Some(ns) = profile::stop(time, &launch.ns) {
+            kernel.counts.ns.fetch_add(ns, Ordering::Relaxed);
+        }
+        count(&kernel.counts.ran);
+        if nodes.len() > 1 {
+            kernel.counts.fused_nodes.fetch_add(nodes.len() as u64, Ordering::Relaxed);
+        }
+        if status == GGML_STATUS_SUCCESS {
+            return Ok(());
+        }
+        count(&kernel.counts.errors);
+        let name = &kernel.name;
+        // SAFETY: the caller's promise; a launch has at least one node.
+        let t = unsafe { &*nodes[nodes.len() - 1] };
+        let reason = callback::reason("it gave no reason");
+        let (node, op) = (shape::name(t), op::op_name(t));
+        let text = format!("registration '{name}', node '{node}' ({op}): execute answered {status:?}: {reason}");
+        Err(Error { status, ..Error::new(GGML_EXT_CODE_CALLBACK, text) }.by(name).at(t))
+    }
+}
