@@ -1,10 +1,92 @@
-/* What this library has beyond ggml: errors as text. Written by tools/headers from the Rust definitions; do not edit. */
+/* Operators, kernels and fusion rules of the application's own; errors as text. Written by tools/headers from the Rust definitions; do not edit. */
 
 #ifndef GGML_EXT_H
 #define GGML_EXT_H
 
 #include "ggml.h"
+#include "ggml-backend.h"
+/*
+ Words. Device: where work runs, ggml_backend_dev_t. Node: a tensor with an operator, in a graph. Step: what one launch computes, one
+ node or the consecutive nodes of a fusion. Plan: the steps of an allocated graph on one backend, native code between them. Shapes are
+ low to high.
 
+ A kernel in four callbacks:
+   supports    can it compute this step rightly? metadata only
+   prepare     host state and the bytes of scratch memory (optional)
+   execute     computes it; tensors have their addresses, scratch memory is there
+   destroy     gives the state back (optional)
+ A fusion rule has match as well: how many consecutive nodes, from this one on, one launch can replace. The library then checks that
+ nothing else needs what disappears, leaves it out of memory, and calls execute once for all of them.
+
+ Rules that hold everywhere:
+ - struct_size comes first in every structure; GGML_EXT_INIT sets it. A structure of a newer caller is refused if it has members set that
+   the library does not know; members that an older caller does not have read as zero, and zero means what it meant before.
+ - Names are copied. Callbacks and user data must live until the registration is released, or for ever, and until every plan made with
+   them is gone. They may be called from any thread, never under a lock of the library's.
+ - Register before devices are asked what they support and before graphs are allocated. The scheduler keeps what it has chosen: when
+   registrations, metadata or the answers of callbacks change, the graph is to be allocated anew; a plan that no longer holds is an error.
+ - Nothing aborts. false, NULL or a status other than success means that ggml_ext_last_error has the reason, with the node and the
+   registration; the log has it too. A failing step ends its graph, and nothing is tried in its place.
+ - Where: ggml_backend_graph_compute and the scheduler use kernels for single nodes; fusion takes place in the scheduler, with one copy
+   of the pipeline and without an evaluation callback. ggml_graph_compute and ggml_backend_graph_plan_* use none.
+ - Never intercepted: views and nodes that write into given storage. A registered operator's result is contiguous, in memory of its own.
+ - An override of a built-in operator keeps its numbers, and its aliasing: where the operator may work in place, the result may lie over
+   a source (overlap says so).
+
+ Environment, names with commas between: GGML_EXT_FORBID (as if not registered), GGML_EXT_FORCE (before all others and before native
+ code, wherever it supports the step), GGML_EXT_PROFILE=1 (step times), GGML_EXT_EXPLAIN=FILE (every plan is explained there).
+ */
+
+#ifdef __cplusplus
+/* A structure, all zero but for its struct_size: GGML_EXT_INIT(ggml_ext_kernel_desc, desc); */
+#define GGML_EXT_INIT(type, name) struct type name = {}; name.struct_size = sizeof(struct type)
+#else
+#define GGML_EXT_INIT(type, name) struct type name = { .struct_size = sizeof(struct type) }
+#endif
+
+
+
+/* Version of this interface. Members are only ever appended to its structures, and zero means what it meant before. */
+#define GGML_EXT_API_VERSION 1
+
+/* Bytes of attributes that an operator may have. */
+#define GGML_EXT_MAX_ATTR_SIZE 40
+
+/* Tensors that one step may read from outside itself. */
+#define GGML_EXT_MAX_STEP_SRC 64
+
+/* Bit of `ggml_ext_features`: consecutive nodes are fused in scheduler execution. */
+#define GGML_EXT_FEATURE_FUSION 1
+
+/* Bit of `ggml_ext_features`: what a fusion does not need gets no memory. */
+#define GGML_EXT_FEATURE_SKIP_ALLOC 2
+
+/* Bit of `ggml_ext_features`: plans are explained. */
+#define GGML_EXT_FEATURE_EXPLAIN 4
+
+/* Bit of `ggml_ext_features`: `ggml_ext_check` is there. */
+#define GGML_EXT_FEATURE_CHECK 8
+
+/* Bit of `ggml_ext_features`: registrations can be released. */
+#define GGML_EXT_FEATURE_SCOPES 16
+
+/* Bit of `ggml_ext_features`: counters and step times. */
+#define GGML_EXT_FEATURE_COUNTERS 32
+
+/*
+ Flag of a registration: `execute` only enqueues device work that can be replayed, and decides nothing by tensor contents; what it
+ sets up lazily is there after the first execution.
+ */
+#define GGML_EXT_KERNEL_CAPTURE_SAFE 1
+
+/*
+ Flag of a registration: recorded work depends on tensor metadata, addresses, the device and immutable data only, so that it may be
+ replayed by a rebuilt plan. Needs `GGML_EXT_KERNEL_CAPTURE_SAFE`.
+ */
+#define GGML_EXT_KERNEL_REPLAY_REUSABLE 2
+
+/* Flag of a registration: a promise that the result has the same bits for any number of threads. `ggml_ext_check` holds it to that. */
+#define GGML_EXT_KERNEL_DETERMINISTIC 4
 
 /* What kind of rule was broken. */
 enum ggml_ext_code {
@@ -30,7 +112,36 @@ enum ggml_ext_code {
   GGML_EXT_CODE_BACKEND = 9,
   /* A fault of the library itself; the call had no effect that can be relied on. */
   GGML_EXT_CODE_INTERNAL = 10,
+  /* A registration of that name is live. */
+  GGML_EXT_CODE_NAME_TAKEN = 11,
+  /* Nothing of that name is registered. */
+  GGML_EXT_CODE_UNKNOWN_NAME = 12,
+  /* A structure is shorter than its first version, or has members set that this library does not know. */
+  GGML_EXT_CODE_BAD_STRUCT = 13,
+  /* The plan was made before metadata, a policy or a registration changed: allocate the graph anew. */
+  GGML_EXT_CODE_STALE_PLAN = 14,
+  /* A plan, or a query on another thread, uses the registration. */
+  GGML_EXT_CODE_IN_USE = 15,
+  /* A callback called what may not be called from it. */
+  GGML_EXT_CODE_RE_ENTERED = 16,
+  /* A callback failed or answered what cannot be. */
+  GGML_EXT_CODE_CALLBACK = 17,
+  /* A fusion or a move would change a result. */
+  GGML_EXT_CODE_NOT_LEGAL = 18,
 };
+
+/* Forms of an explained plan. */
+enum ggml_ext_explain_format {
+  /* Lines of text. */
+  GGML_EXT_EXPLAIN_TEXT = 0,
+  /* One JSON object. */
+  GGML_EXT_EXPLAIN_JSON = 1,
+  /* A graph for Graphviz. */
+  GGML_EXT_EXPLAIN_DOT = 2,
+};
+
+/* Registrations that are released together, `ggml_ext_scope_new`. */
+struct ggml_ext_scope;
 
 /* The last failure on a thread. */
 struct ggml_ext_error {
@@ -46,15 +157,281 @@ struct ggml_ext_error {
   const struct ggml_tensor *node;
 };
 
+/* Metadata of an operator's result: contiguous, in memory of its own. */
+struct ggml_ext_output {
+  /* Set by the library. */
+  size_t struct_size;
+  /* Format; F32 unless `infer` sets another. */
+  enum ggml_type type;
+  /* Elements of each dimension, low to high; 1 unless `infer` sets them. */
+  int64_t ne[GGML_MAX_DIMS];
+};
+
+/* A scope. */
+typedef struct ggml_ext_scope *ggml_ext_scope_t;
+
+/* An operator: what `ggml_ext_op_create` makes nodes of. */
+struct ggml_ext_op_desc {
+  /* `sizeof(struct ggml_ext_op_desc)`. */
+  size_t struct_size;
+  /* Unique in the process, of the form `vendor.op.v1`. Copied. */
+  const char *name;
+  /* Bytes of the attributes, at most `GGML_EXT_MAX_ATTR_SIZE`. Attributes are plain values, never addresses: tensors are sources. */
+  size_t attr_size;
+  /*
+   Sets format and shape of the result from metadata and attributes. `src` has `n_src` tensors, none of them NULL; `attrs` is
+   aligned to 8 bytes. False refuses, with a text by `ggml_ext_refuse`; the answer depends on nothing but the arguments.
+   */
+  bool (*infer)(struct ggml_tensor *const *src, int n_src, const void *attrs, struct ggml_ext_output *out, void *user_data);
+  /* For `infer`. */
+  void *user_data;
+  /* Releases the operator with others; NULL: it stays for ever. */
+  ggml_ext_scope_t scope;
+};
+
+/* What one launch computes: one node, or the consecutive nodes of a fusion. */
+struct ggml_ext_step {
+  /* Set by the library. */
+  size_t struct_size;
+  /* Where it is to run. */
+  ggml_backend_dev_t device;
+  /*
+   The nodes in order; the last is the result. Of a fusion the others have no data and no buffer, unless one of them holds the
+   result's storage.
+   */
+  struct ggml_tensor *const *nodes;
+  /* At least 1. */
+  int n_nodes;
+  /* How many tensors the step reads from outside itself, at most `GGML_EXT_MAX_STEP_SRC`. */
+  int n_srcs;
+  /* Those, each once, in the order in which the nodes name them. */
+  struct ggml_tensor *const *srcs;
+  /*
+   Bit `i`: bytes of `srcs[i]` and of the result are in the same place. In `execute` it says what is so. Before, in `supports`,
+   `preferred` and `prepare`, it says what can become so: the result of a node that the allocator may place over a source (an override
+   of a built-in operator that may work in place), a result that is a view or a copy into given storage. A fresh result of a fusion
+   or of a registered operator overlaps nothing that the step reads.
+   */
+  uint64_t overlap;
+};
+
+/* What `prepare` answers. */
+struct ggml_ext_prepared {
+  /* Set by the library. */
+  size_t struct_size;
+  /* Bytes of scratch memory that `execute` needs. All steps of a plan share one piece, as large as the largest request. */
+  size_t workspace_size;
+  /* For `execute`, given back by `destroy`. May be NULL. */
+  void *state;
+};
+
+/* One execution of a step. */
+struct ggml_ext_run {
+  /* Set by the library. */
+  size_t struct_size;
+  /* The step; tensors have their addresses now. */
+  const struct ggml_ext_step *step;
+  /* The backend, whose work is to be kept in order. */
+  ggml_backend_t backend;
+  /* Scratch memory of the backend, NULL when the step asked for none. What it holds is lost between steps. */
+  ggml_backend_buffer_t workspace;
+  /* Bytes of it that the step asked for. */
+  size_t workspace_size;
+  /* What `prepare` made. */
+  void *state;
+};
+
+/*
+ A kernel for single nodes, a fusion rule, or both, on one device.
+
+ Callbacks but `execute` look at metadata only: they read no data, launch nothing, and may be called from any thread. A callback
+ says why it refuses or fails by `ggml_ext_refuse`.
+ */
+struct ggml_ext_kernel_desc {
+  /* `sizeof(struct ggml_ext_kernel_desc)`. */
+  size_t struct_size;
+  /* Unique on the device; letters, digits, '.', '_' and '-'. Copied. */
+  const char *name;
+  /*
+   Single nodes of this operator are offered to `supports`. `GGML_OP_NONE`: none, the registration is a fusion rule only.
+   `GGML_OP_CUSTOM` goes with `op_name`.
+   */
+  enum ggml_op op;
+  /* Name of the registered operator; NULL with a built-in one. Copied. */
+  const char *op_name;
+  /* Higher is asked first; equal: first registered, first asked. */
+  int32_t priority;
+  /* For rules: `match` is only asked about nodes of this operator. `GGML_OP_NONE`: all nodes. `GGML_OP_CUSTOM`: all registered ones. */
+  enum ggml_op match_op;
+  /* For the callbacks. */
+  void *user_data;
+  /* Whether the kernel computes the step rightly. Required with `op`; for a rule NULL means that `match` has decided. */
+  bool (*supports)(const struct ggml_ext_step *step, void *user_data);
+  /* Whether the kernel is to run although the device can compute the node itself. NULL: yes. */
+  bool (*preferred)(const struct ggml_ext_step *step, void *user_data);
+  /*
+   Makes the host's state for a step and says how much scratch memory it needs. It may run when only memory is measured: it
+   launches nothing and allocates nothing on the device. NULL: no state, no scratch.
+   */
+  enum ggml_status (*prepare)(const struct ggml_ext_step *step, struct ggml_ext_prepared *out, void *user_data);
+  /*
+   Computes the step, in the order of the backend's work. Required. Any other answer than success ends the graph and goes to the
+   caller; nothing is tried in its place.
+   */
+  enum ggml_status (*execute)(const struct ggml_ext_run *run, void *user_data);
+  /* Gives back what `prepare` made: once for each `prepare` that succeeded. NULL: nothing to do. */
+  void (*destroy)(void *state, void *user_data);
+  /*
+   A rule: how many nodes of `graph`, from node `first` on, one launch replaces; below 2: none. The library then checks that nothing
+   else needs what disappears; mathematics, formats, shapes and layouts are the rule's to answer for. NULL: no rule.
+   */
+  int (*match)(struct ggml_cgraph *graph, int first, void *user_data);
+  /* A rule: brings nodes together before rules are asked, by `ggml_ext_graph_delay` alone. NULL: nothing. */
+  void (*optimize)(struct ggml_cgraph *graph, void *user_data);
+  /* Releases the registration with others; NULL: it stays for ever. */
+  ggml_ext_scope_t scope;
+};
+
+/* How often what happened to a registration. */
+struct ggml_ext_counters {
+  /* Bytes of this structure, set by the caller; members beyond it are not written. */
+  size_t struct_size;
+  /* Steps of plans that it was chosen for. */
+  uint64_t selected;
+  /* Launches. */
+  uint64_t ran;
+  /* Nodes that its launches replaced, where they were more than one. */
+  uint64_t fused_nodes;
+  /* Nodes and matches that it was asked about and that came to nothing: `supports` or `preferred` said no, or the match was not legal. */
+  uint64_t refused;
+  /* `prepare` and `execute` that failed. */
+  uint64_t errors;
+  /* Nanoseconds of the calling thread in `execute`, while profiling was on. */
+  uint64_t ns;
+};
+
+/* `ggml_ext_cpu_parallel_v1`, as `ggml_backend_reg_get_proc_address` of the CPU gives it: runs a function on a CPU backend's threads. */
+typedef enum ggml_status (*ggml_ext_cpu_parallel_v1_t)(ggml_backend_t backend,
+                                                  void (*task)(int ith, int nth, void *user_data),
+                                                  void *user_data);
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
 
+/* Version of the interface that the library implements: `GGML_EXT_API_VERSION` of its header. */
+uint32_t ggml_ext_api_version(void);
+
+/* What the library has: `GGML_EXT_FEATURE_` bits. */
+uint64_t ggml_ext_features(void);
+
 /*
  The last failure on the calling thread. `out->struct_size` is set by the caller; false: nothing failed yet, or `out` is NULL.
- The text is valid until the next failing call on this thread.
+ The texts are valid until the next failing call on this thread.
  */
 bool ggml_ext_last_error(struct ggml_ext_error *out);
+
+/*
+ Says why the callback that is running refuses or fails; `text` is copied and goes into error texts and explained plans. Always
+ false, so that a callback can `return ggml_ext_refuse("...")`.
+ */
+bool ggml_ext_refuse(const char *text);
+
+/*
+ Registers an operator in the process. False, with an error: the name is taken or not of the form `vendor.op.v1`, there are too many
+ bytes of attributes, or `infer` is NULL. Not from a callback.
+ */
+bool ggml_ext_register_op(const struct ggml_ext_op_desc *desc);
+
+/*
+ A node of a registered operator: an ordinary tensor with `n_src` sources, at most `GGML_MAX_SRC`, none of them NULL. The attributes
+ are copied; `attr_size` must be what the operator was registered with. NULL, with an error, when there is no such operator, a
+ source could not be built, `infer` refuses, or the context is full.
+ */
+struct ggml_tensor *ggml_ext_op_create(struct ggml_context *ctx,
+                                const char *name,
+                                struct ggml_tensor *const *src,
+                                int n_src,
+                                const void *attrs,
+                                size_t attr_size);
+
+/* The name of the registered operator that `node` is of; NULL for other nodes. */
+const char *ggml_ext_op_name(const struct ggml_tensor *node);
+
+/*
+ Copies the attributes of a node of a registered operator to `dst`. False, with an error: it is no such node, or `size` is not the
+ operator's.
+ */
+bool ggml_ext_op_attrs(const struct ggml_tensor *node, void *dst, size_t size);
+
+/*
+ Registers a kernel or a fusion rule on a device, with `GGML_EXT_KERNEL_` flags. False, with an error: the name is live on the device,
+ a required callback is NULL, or a member is not what it may be. Register before the device is asked what it supports and before
+ graphs are allocated; plans that the registration concerns are stale after it. Not from a callback.
+ */
+bool ggml_ext_register_kernel_ex(ggml_backend_dev_t device,
+                                 const struct ggml_ext_kernel_desc *desc,
+                                 uint32_t flags);
+
+/* `ggml_ext_register_kernel_ex` without flags. */
+bool ggml_ext_register_kernel(ggml_backend_dev_t device, const struct ggml_ext_kernel_desc *desc);
+
+/*
+ Releases one registration of a device. False, with an error, while a plan uses it: a scheduler's until it is reset or freed. When
+ the call is back, none of its callbacks runs any more. Not from a callback.
+ */
+bool ggml_ext_release(ggml_backend_dev_t device, const char *name);
+
+/*
+ A scope: operators, kernels and rules that name it in their description are released together, as a plugin's are before it is
+ unloaded.
+ */
+ggml_ext_scope_t ggml_ext_scope_new(void);
+
+/*
+ Releases all registrations of a scope, and the scope. False, with an error, while a plan uses one of them or a kernel of another
+ scope is for one of its operators; then all stay. When the call is back, no callback of the scope runs any more. Nodes of its
+ operators can still be read, and are computed no more. Not from a callback.
+ */
+bool ggml_ext_scope_release(ggml_ext_scope_t scope);
+
+/*
+ Says that the answers of a registration's callbacks may have changed (`name` NULL: of all of the device): plans made before are
+ stale, and computing them is an error until their graphs are allocated anew.
+ */
+bool ggml_ext_invalidate(ggml_backend_dev_t device, const char *name);
+
+/*
+ Whether the device's own code, without registrations, can compute the node. `ggml_backend_dev_supports_op` counts kernels for single
+ nodes in.
+ */
+bool ggml_ext_dev_supports_native_op(ggml_backend_dev_t device,
+                                     const struct ggml_tensor *op);
+
+/*
+ Moves the `count` nodes of `graph` from `first` on to just before node `before`, which comes after them. False, with an error,
+ and nothing moved: a node between needs one of them, writes where they read or write, or has effects that are not known.
+ */
+bool ggml_ext_graph_delay(struct ggml_cgraph *graph, int first, int count, int before);
+
+/* How often what happened to a registration. `out->struct_size` is set by the caller. False, with an error: there is no such. */
+bool ggml_ext_counters(ggml_backend_dev_t device, const char *name, struct ggml_ext_counters *out);
+
+/*
+ Switches the timing of steps on or off, in the whole process. It is on from the start when the environment variable
+ `GGML_EXT_PROFILE` is set.
+ */
+void ggml_ext_set_profiling(bool on);
+
+/*
+ Runs `task(ith, nth, user_data)` on each thread of a CPU backend, `ith` from 0 (the calling thread) to `nth - 1`, all at the same
+ time, and returns when all are done. In `execute` these are the threads that compute the graph, so no second pool is made; they
+ call nothing of the backend while they run the task. Outside of any computation they are those the backend is set to. The
+ backend's abort callback is asked first: when it says stop, no task runs and the answer is `GGML_STATUS_ABORTED`.
+ `GGML_STATUS_FAILED` with an error: `task` is NULL, `backend` is no CPU backend of this library, or it computes and the call does
+ not come from the thread that is in `execute`; a task cannot share out again.
+ */
+enum ggml_status ggml_ext_cpu_parallel_v1(ggml_backend_t backend, void (*task)(int ith, int nth, void *user_data), void *user_data);
 
 #ifdef __cplusplus
 }  // extern "C"

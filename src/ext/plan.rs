@@ -12,6 +12,7 @@ use crate::backend::{Backend, Device};
 use crate::error::Error;
 use crate::graph;
 use ggml_oxide_abi::*;
+use ggml_oxide_cpu::Call;
 use ggml_oxide_shape as shape;
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -117,6 +118,9 @@ pub struct Plan {
     pub fused: bool,
     /// Nanoseconds in native ranges while profiling was on.
     pub native_ns: Cell<u64>,
+    /// By launch: its nodes, and its number among the steps.
+    pub(super) ranges: Vec<Call>,
+    pub(super) calls: Vec<usize>,
     device: Device,
     contents: Contents,
     since: Cell<u64>,
@@ -157,6 +161,8 @@ pub unsafe fn build(
             workspace_for: String::new(),
             fused: false,
             native_ns: Cell::new(0),
+            ranges: Vec::new(),
+            calls: Vec::new(),
             device,
             contents: Contents::new(ruled),
             since: Cell::new(since),
@@ -173,7 +179,13 @@ pub unsafe fn build(
         builder.select(graph, facts.as_ref())?;
         builder.prepare(graph::nodes(graph))?;
     }
-    let plan = builder.plan;
+    let mut plan = builder.plan;
+    for (i, step) in plan.steps.iter().enumerate() {
+        if let Step::Launch(launch) = step {
+            plan.ranges.push(Call { first: launch.nodes.start, last: launch.nodes.end - 1 });
+            plan.calls.push(i);
+        }
+    }
     Ok(Some(plan))
 }
 

@@ -3,11 +3,13 @@
 use super::plan::{Launch, Plan, Step};
 use super::registry::count;
 use super::{callback, op, profile, step};
-use crate::backend::Buffer;
+use crate::backend::{cpu, Buffer};
 use crate::error::Error;
 use crate::graph;
 use ggml_oxide_abi::*;
+use ggml_oxide_cpu::{Calls, Stop};
 use ggml_oxide_shape as shape;
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
@@ -58,6 +60,13 @@ impl Plan {
         range: Range<usize>,
         workspace: Option<Buffer>,
     ) -> Result<ggml_status, Error> {
+        // one entry into the CPU's threads for all steps; step by step where each is timed
+        if range == (0..graph.n_nodes.max(0) as usize) && !profile::is_on() {
+            // SAFETY: the caller's promise.
+            if let Some(result) = unsafe { self.run_on_cpu(graph, workspace) } {
+                return result;
+            }
+        }
         for step in &self.steps {
             match step {
                 Step::Native(nodes) => {
@@ -84,6 +93,30 @@ impl Plan {
             }
         }
         Ok(GGML_STATUS_SUCCESS)
+    }
+
+    /// The whole plan on a CPU backend; `None`: it is another backend.
+    unsafe fn run_on_cpu(&self, graph: &ggml_cgraph, workspace: Option<Buffer>) -> Option<Result<ggml_status, Error>> {
+        // SAFETY: the promise of `run`.
+        let nodes = unsafe { graph::nodes(graph) };
+        let failure = Cell::new(None);
+        let run = |k: usize| {
+            let launch = self.calls.get(k).and_then(|&step| self.steps.get(step));
+            let Some(Step::Launch(launch)) = launch else { return Ok(()) };
+            // SAFETY: the promise of `run`.
+            unsafe { self.launch(launch, nodes, workspace) }.map_err(|error| {
+                let status = error.status.0;
+                failure.set(Some(error));
+                Stop::Status { node: std::ptr::null(), status, text: String::new() }
+            })
+        };
+        let calls = Calls { ranges: &self.ranges, run: &run };
+        // SAFETY: the promise of `run`.
+        let status = unsafe { cpu::compute_calls(self.backend.as_raw(), graph, calls) }?;
+        Some(match failure.take() {
+            Some(error) => Err(error),
+            None => Ok(status),
+        })
     }
 
     /// One launch.
