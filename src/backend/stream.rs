@@ -91,6 +91,13 @@ impl Backend {
         }
     }
 
+    /// The backend's own choice of nodes that need no memory, if it has one.
+    pub fn skip_alloc(self) -> ggml_backend_skip_alloc_t {
+        let function = self.device().and_then(Device::reg)?.proc_address(c"ggml_backend_skip_alloc");
+        // SAFETY: what a backend gives under this name has this type; NULL is `None`.
+        unsafe { std::mem::transmute::<*mut std::ffi::c_void, ggml_backend_skip_alloc_t>(function) }
+    }
+
     /// Whether [`Backend::optimize`] does anything.
     pub fn has_optimize(self) -> bool {
         self.get().iface.graph_optimize.is_some()

@@ -238,8 +238,8 @@ impl Builder<'_> {
             // SAFETY: as above.
             let t = unsafe { &*nodes[i] };
             self.plan.contents.add(t);
-            // SAFETY: as above.
             let fused = match facts {
+                // SAFETY: as above.
                 Some(facts) => unsafe { self.fuse(graph, nodes, facts, i) }?,
                 None => None,
             };

@@ -180,11 +180,12 @@ impl Sched {
                     list.push(tensor);
                 }
             };
-            // SAFETY: the promise of `split`, for both.
             match &split.plan {
+                // SAFETY: the promise of `split`.
                 None => unsafe { backend.optimize(&mut split.graph, add) },
                 Some(plan) => plan.native().for_each(|nodes| {
                     let mut part = graph::view(&split.graph, nodes.start as i32, nodes.end as i32);
+                    // SAFETY: the promise of `split`.
                     unsafe { backend.optimize(&mut part, &mut add) }
                 }),
             }
@@ -223,7 +224,7 @@ impl Sched {
         // SAFETY: the caller's promise.
         unsafe {
             self.split(graph)?;
-            self.skip();
+            self.skip(&*graph);
             match self.layout(&*graph) {
                 None => self.allocate_own(&*graph)?,
                 Some(layout) => self.allocate(layout)?,
@@ -317,7 +318,7 @@ impl Sched {
         // SAFETY: the caller's promise.
         let result = unsafe {
             self.split(graph).and_then(|()| {
-                self.skip();
+                self.skip(&*graph);
                 match self.layout(&*graph) {
                     None => self.galloc.reserve(&*graph, None, None)?,
                     Some(mut layout) => {
@@ -342,7 +343,7 @@ impl Sched {
         // SAFETY: the caller's promise.
         let result = unsafe {
             self.split(graph).and_then(|()| {
-                self.skip();
+                self.skip(&*graph);
                 let mut sizes = match self.layout(&*graph) {
                     None => self.galloc.sizes(&*graph, None, None)?,
                     Some(mut layout) => {

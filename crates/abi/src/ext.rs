@@ -262,6 +262,13 @@ pub struct ggml_ext_counters {
     pub ns: u64,
 }
 
+/// `skip_alloc` of a backend, found by `ggml_backend_reg_get_proc_address` under the name `ggml_backend_skip_alloc`: whether the backend's
+/// own code computes node number `node` of `graph` within a later node, and leaves its data untouched, so that the scheduler need not
+/// allocate it. `graph` is what the backend will be given to compute in one call, after its own reordering. The library asks for every
+/// node, and allocates it all the same when something else needs it.
+pub type ggml_backend_skip_alloc_t =
+    Option<unsafe extern "C" fn(backend: ggml_backend_t, graph: *const ggml_cgraph, node: c_int) -> bool>;
+
 c_enum! {
 /// Forms of an explained plan.
 pub enum ggml_ext_explain_format {
