@@ -39,13 +39,14 @@ pub fn refuse(text: &str) {
     REFUSED.set(true);
 }
 
+/// What the last callback on this thread said by [`refuse`].
+pub fn said() -> Option<String> {
+    REFUSED.replace(false).then(|| REASON.with_borrow(Clone::clone))
+}
+
 /// What the last callback on this thread said by [`refuse`], or `or`.
 pub fn reason(or: &str) -> String {
-    if REFUSED.replace(false) {
-        REASON.with_borrow(Clone::clone)
-    } else {
-        or.to_owned()
-    }
+    said().unwrap_or_else(|| or.to_owned())
 }
 
 /// Whether this thread is inside a callback.

@@ -4,8 +4,9 @@ use super::callback;
 use super::facts::{Facts, Uses};
 use super::legality;
 use super::policy::{self, Policy};
+use super::profile::Time;
 use super::registry::{self, count, Contents, DeviceTable, InPlan, Kernel};
-use super::select::{choose, Choice, Tried};
+use super::select::{self, choose, Choice, Tried};
 use super::step::{self, Srcs};
 use super::{op, optimise};
 use crate::backend::{Backend, Device};
@@ -22,9 +23,17 @@ use std::sync::Arc;
 /// One piece of a plan.
 pub enum Step {
     /// Nodes for the backend's own code.
-    Native(Range<usize>),
+    Native(Native),
     /// A registration.
     Launch(Launch),
+}
+
+/// Consecutive nodes for the backend's own code.
+pub struct Native {
+    /// The nodes, by number in the portion.
+    pub nodes: Range<usize>,
+    /// What they took while profiling was on.
+    pub time: Time,
 }
 
 /// The part of a tensor's metadata that callbacks decide by.
@@ -65,8 +74,10 @@ pub struct Launch {
     pub skipped: Vec<usize>,
     /// Bytes of scratch memory.
     pub workspace: usize,
-    /// Nanoseconds spent in it while profiling was on.
-    pub ns: Cell<u64>,
+    /// What it took while profiling was on.
+    pub time: Time,
+    /// `GGML_EXT_FORCE` names the registration.
+    pub forced: bool,
     state: *mut c_void,
     prepared: bool,
     known: Box<[NodeShape]>,
@@ -116,8 +127,10 @@ pub struct Plan {
     pub workspace_for: String,
     /// Something was fused.
     pub fused: bool,
-    /// Nanoseconds in native ranges while profiling was on.
-    pub native_ns: Cell<u64>,
+    /// Registrations of the device that `GGML_EXT_FORBID` names.
+    pub forbidden: Vec<String>,
+    /// Those that `GGML_EXT_FORCE` names.
+    pub forced: Vec<String>,
     /// By launch: its nodes, and its number among the steps.
     pub(super) ranges: Vec<Call>,
     pub(super) calls: Vec<usize>,
@@ -160,7 +173,8 @@ pub unsafe fn build(
             workspace: 0,
             workspace_for: String::new(),
             fused: false,
-            native_ns: Cell::new(0),
+            forbidden: table.names(|name| policy.forbids(name)),
+            forced: table.names(|name| policy.forces(name)),
             ranges: Vec::new(),
             calls: Vec::new(),
             device,
@@ -225,7 +239,7 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn close_native(&mut self) {
         if !self.native.is_empty() {
-            self.plan.steps.push(Step::Native(self.native.clone()));
+            self.plan.steps.push(Step::Native(Native { nodes: self.native.clone(), time: Time::default() }));
         }
     }
 
@@ -274,12 +288,13 @@ impl Builder<'_> {
         // SAFETY: as above.
         let known_srcs = srcs.iter().map(|&t| shape_of(unsafe { &*t })).collect();
         Launch {
+            forced: self.policy.forces(&kernel.name),
             kernel: InPlan::new(kernel),
             nodes,
             srcs: srcs.into(),
             skipped: Vec::new(),
             workspace: 0,
-            ns: Cell::new(0),
+            time: Time::default(),
             state: std::ptr::null_mut(),
             prepared: false,
             known,
@@ -327,7 +342,12 @@ impl Builder<'_> {
             }
             // SAFETY: the callback takes the graph and its own data.
             let n = callback::call(|| unsafe { matches(graph, i as i32, rule.data()) });
+            let mut pass = |nodes: usize, reason: String| {
+                self.plan.tried.push((i, Tried { name: rule.name.clone(), nodes, reason }));
+            };
             if n < 2 {
+                // most rules match few nodes: only those that say why are worth a word
+                callback::said().into_iter().for_each(|reason| pass(0, reason));
                 continue;
             }
             let (n, left) = (n as usize, nodes.len() - i);
@@ -336,6 +356,14 @@ impl Builder<'_> {
                 let name = &rule.name;
                 let text = format!("rule '{name}' matches {n} nodes from node {i} on ('{}'), there are {left}", shape::name(t));
                 return Err(Error::new(GGML_EXT_CODE_CALLBACK, text).by(name).at(t));
+            }
+            if !forces(rule) {
+                // SAFETY: as above.
+                let claim = |&t: &*mut ggml_tensor| select::forced(self.table, self.device, unsafe { &*t }, self.policy);
+                if let Some(owner) = nodes[i..i + n].iter().find_map(claim) {
+                    pass(n, format!("GGML_EXT_FORCE names '{}', which computes one of the nodes by itself", owner.name));
+                    continue;
+                }
             }
             // SAFETY: as above.
             match unsafe { self.judge(rule, nodes, facts, i..i + n) } {
@@ -347,7 +375,7 @@ impl Builder<'_> {
                 }
                 Err(reason) => {
                     count(&rule.counts.refused);
-                    self.plan.tried.push((i, Tried { name: rule.name.clone(), reason }));
+                    self.plan.tried.push((i, Tried { name: rule.name.clone(), nodes: n, reason }));
                 }
             }
         }
@@ -445,7 +473,7 @@ impl Plan {
     /// The native ranges in order.
     pub fn native(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         self.steps.iter().filter_map(|s| match s {
-            Step::Native(range) => Some(range.clone()),
+            Step::Native(native) => Some(native.nodes.clone()),
             Step::Launch(_) => None,
         })
     }

@@ -33,10 +33,35 @@ pub fn start() -> Option<Instant> {
     is_on().then(Instant::now)
 }
 
-/// Adds what passed since `start` to `sum`; the nanoseconds, if they were wanted.
-#[inline]
-pub fn stop(start: Option<Instant>, sum: &Cell<u64>) -> Option<u64> {
-    let ns = u64::try_from(start?.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    sum.set(sum.get().saturating_add(ns));
-    Some(ns)
+/// What a step took so far, while it was timed.
+#[derive(Clone, Default, Debug, PartialEq, Eq)]
+pub struct Time {
+    ns: Cell<u64>,
+    runs: Cell<u64>,
+}
+
+impl Time {
+    /// Adds what passed since `start`; the nanoseconds, if they were wanted.
+    #[inline]
+    pub fn stop(&self, start: Option<Instant>) -> Option<u64> {
+        let ns = u64::try_from(start?.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.add(ns);
+        Some(ns)
+    }
+
+    /// Adds one run of `ns` nanoseconds.
+    pub fn add(&self, ns: u64) {
+        self.ns.set(self.ns.get().saturating_add(ns));
+        self.runs.set(self.runs.get().saturating_add(1));
+    }
+
+    /// Nanoseconds of all runs.
+    pub fn ns(&self) -> u64 {
+        self.ns.get()
+    }
+
+    /// Runs that were timed.
+    pub fn runs(&self) -> u64 {
+        self.runs.get()
+    }
 }

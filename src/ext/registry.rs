@@ -135,6 +135,11 @@ impl DeviceTable {
         table
     }
 
+    /// The names of those that `chosen` takes.
+    pub fn names(&self, chosen: impl Fn(&str) -> bool) -> Vec<String> {
+        self.all.iter().filter(|k| chosen(&k.name)).map(|k| k.name.clone()).collect()
+    }
+
     /// Those that single nodes like `node` are offered to.
     pub fn for_node(&self, node: &ggml_tensor) -> &[Arc<Kernel>] {
         let list = match super::op::record(node) {

@@ -1,6 +1,6 @@
 //! Running a plan: native ranges as the backend runs graphs, launches between them, in order.
 
-use super::plan::{Launch, Plan, Step};
+use super::plan::{Launch, Native, Plan, Step};
 use super::registry::count;
 use super::{callback, op, profile, step};
 use crate::backend::{cpu, Buffer};
@@ -69,16 +69,16 @@ impl Plan {
         }
         for step in &self.steps {
             match step {
-                Step::Native(nodes) => {
+                Step::Native(Native { nodes, time }) => {
                     let (first, end) = (nodes.start.max(range.start), nodes.end.min(range.end));
                     if first >= end {
                         continue;
                     }
                     let mut part = graph::view(graph, first as i32, end as i32);
-                    let time = profile::start();
+                    let start = profile::start();
                     // SAFETY: the caller's promise.
                     let status = unsafe { self.backend.compute_async(&mut part) };
-                    profile::stop(time, &self.native_ns);
+                    time.stop(start);
                     if status != GGML_STATUS_SUCCESS {
                         return Ok(status);
                     }
@@ -145,10 +145,10 @@ impl Plan {
             workspace_size: launch.workspace,
             state: launch.state(),
         };
-        let time = profile::start();
+        let start = profile::start();
         // SAFETY: the callback takes a run and its own data.
         let status = callback::call(|| unsafe { execute(&run, kernel.data()) });
-        if let Some(ns) = profile::stop(time, &launch.ns) {
+        if let Some(ns) = launch.time.stop(start) {
             kernel.counts.ns.fetch_add(ns, Ordering::Relaxed);
         }
         count(&kernel.counts.ran);

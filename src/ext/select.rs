@@ -20,10 +20,13 @@ pub enum Choice {
     Nobody,
 }
 
-/// A registration that was asked and is not used.
+/// A registration that could have been used and is not.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
     /// Its name.
     pub name: String,
+    /// For how many nodes from this one on: 1 for a kernel, what `match` answered for a rule (0: it refused itself, with a reason).
+    pub nodes: usize,
     /// Why not.
     pub reason: String,
 }
@@ -88,6 +91,17 @@ fn preferred(kernel: &Kernel, device: Device, node: &ggml_tensor) -> bool {
     callback::call(|| unsafe { f(&step::describe(device, &nodes, srcs.as_slice()), kernel.data()) })
 }
 
+/// The registration that `GGML_EXT_FORCE` gives the node to, whatever rules match there.
+pub fn forced<'a>(table: &'a DeviceTable, device: Device, node: &ggml_tensor, policy: &Policy) -> Option<&'a Kernel> {
+    let idle = node.flags & GGML_TENSOR_FLAG_COMPUTE.0 == 0 || shape::is_empty(node) && op::is_extension(node);
+    if policy.forces_none() || idle || !node.view_src.is_null() {
+        return None;
+    }
+    let _asking = callback::ask(question(device, node))?;
+    let takes = |k: &&Arc<Kernel>| policy.forces(&k.name) && !policy.forbids(&k.name) && supports(k, device, node);
+    table.for_node(node).iter().find(takes).map(|k| &**k)
+}
+
 /// Who computes `node` on `device`. `tried` is told of every registration that was asked in vain.
 pub fn choose(
     table: &DeviceTable,
@@ -105,23 +119,25 @@ pub fn choose(
     if shape::is_empty(node) && op::is_extension(node) {
         return Choice::Native;
     }
+    let mut skip = |kernel: &Kernel, reason: String| tried(Tried { name: kernel.name.clone(), nodes: 1, reason });
     if !node.view_src.is_null() {
-        // a node that writes into given storage is never intercepted
+        let reason = "the node writes into given storage, such nodes are never intercepted";
+        kernels.iter().for_each(|kernel| skip(kernel, reason.into()));
         return native_or_nobody();
     }
     let Some(_asking) = callback::ask(question(device, node)) else { return Choice::Native };
+    let forbidden = |k: &&Arc<Kernel>| policy.forbids(&k.name);
+    kernels.iter().filter(forbidden).for_each(|kernel| skip(kernel, "GGML_EXT_FORBID names it".into()));
     let mut native = None;
     let mut native = || *native.get_or_insert_with(|| supports_native(device, node));
     let mut refuse = |kernel: &Kernel, reason: String| {
         count(&kernel.counts.refused);
-        tried(Tried { name: kernel.name.clone(), reason });
+        skip(kernel, reason);
     };
     let forces = |k: &Kernel| !policy.forces_none() && policy.forces(&k.name);
     let in_order = [true, false].into_iter().flat_map(|first| kernels.iter().filter(move |k| forces(k) == first));
-    for kernel in in_order {
-        if policy.forbids(&kernel.name) {
-            refuse(kernel, "GGML_EXT_FORBID names it".into());
-        } else if !supports(kernel, device, node) {
+    for kernel in in_order.filter(|k| !forbidden(k)) {
+        if !supports(kernel, device, node) {
             refuse(kernel, callback::reason("it does not support the node"));
         } else if !forces(kernel) && native() && !preferred(kernel, device, node) {
             refuse(kernel, callback::reason("it does not prefer itself to the device's own code"));
