@@ -90,6 +90,31 @@ pub struct Last {
 
 thread_local! {
     static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
+    /// What [`aside`] gathers.
+    static ASIDE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Runs `f`, whose failures on this thread are expected: they are neither logged nor kept as the last one. The text of the first,
+/// empty if there was none.
+pub fn aside<R>(f: impl FnOnce() -> R) -> (R, String) {
+    struct Restore(Option<String>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            ASIDE.set(self.0.take());
+        }
+    }
+    let _restore = Restore(ASIDE.replace(Some(String::new())));
+    let result = f();
+    (result, ASIDE.take().unwrap_or_default())
+}
+
+fn set_aside(error: &Error) -> bool {
+    ASIDE.with_borrow_mut(|aside| {
+        if let Some(text) = aside.as_mut().filter(|text| text.is_empty()) {
+            text.push_str(&error.text);
+        }
+        aside.is_some()
+    })
 }
 
 /// Records a failure of this thread and logs it.
@@ -99,6 +124,9 @@ pub fn report(error: &Error) {
 
 /// As [`report`], naming the tensor concerned.
 pub fn report_at(error: &Error, node: *const ggml_tensor) {
+    if set_aside(error) {
+        return;
+    }
     let text = c_string(&error.text);
     crate::log::line(GGML_LOG_LEVEL_ERROR, &error.text);
     let registration = error.registration.as_deref().map(c_string);

@@ -106,6 +106,9 @@ impl Launch {
 
 impl Drop for Launch {
     fn drop(&mut self) {
+        if self.prepared {
+            count(&self.kernel.counts.destroyed);
+        }
         if let Some(destroy) = self.kernel.calls.destroy.filter(|_| self.prepared) {
             // SAFETY: the state is what `prepare` made, and this happens once.
             callback::call(|| unsafe { destroy(self.state, self.kernel.data()) });
@@ -434,6 +437,7 @@ impl Builder<'_> {
                 return fail(GGML_EXT_CODE_CALLBACK, format!("prepare answered {status:?}: {reason}"), status);
             }
             (launch.state, launch.prepared, launch.workspace) = (out.state, true, out.workspace_size);
+            count(&launch.kernel.counts.prepared);
             if out.workspace_size > max {
                 let text = format!("prepare asks for {} bytes of workspace, there can be {max}", out.workspace_size);
                 return fail(GGML_EXT_CODE_OUT_OF_MEMORY, text, GGML_STATUS_ALLOC_FAILED);

@@ -37,6 +37,10 @@ pub struct Counts {
     pub refused: AtomicU64,
     pub errors: AtomicU64,
     pub ns: AtomicU64,
+    /// States that `prepare` made.
+    pub prepared: AtomicU64,
+    /// States that were given back, to `destroy` where there is one.
+    pub destroyed: AtomicU64,
 }
 
 /// One more.

@@ -38,6 +38,9 @@ struct Spill {
     tensor: ggml_tensor,
 }
 
+/// A function in place of [`super::new_tensor`]; while it runs, the context has none.
+pub type Maker = Box<dyn FnMut(&mut Context, &str, ggml_type, &[i64]) -> *mut ggml_tensor>;
+
 /// What an opaque `ggml_context` is.
 pub struct Context {
     mem: NonNull<u8>,
@@ -46,6 +49,8 @@ pub struct Context {
     owned: Option<Layout>,
     /// Tensors get no data from the arena.
     pub no_alloc: bool,
+    /// Makes tensors that are no operator's result in place of [`super::new_tensor`].
+    pub maker: Option<Maker>,
     begin: *mut Object,
     end: *mut Object,
     n_objects: usize,
@@ -84,6 +89,7 @@ impl Context {
             size,
             owned,
             no_alloc,
+            maker: None,
             begin: null_mut(),
             end: null_mut(),
             n_objects: 0,

@@ -33,6 +33,11 @@ pub fn view_tensor(a: &ggml_tensor) -> NodeSpec {
 /// A tensor of format `ty` and shape `ne` (1 to 4 dimensions). Its data lie in the arena unless the context is `no_alloc`.
 /// Poisoned when the shape or format cannot be or the context is full.
 pub fn new_tensor(ctx: &mut Context, call: &str, ty: ggml_type, ne: &[i64]) -> *mut ggml_tensor {
+    if let Some(mut maker) = ctx.maker.take() {
+        let tensor = maker(ctx, call, ty, ne);
+        ctx.maker = Some(maker);
+        return tensor;
+    }
     // SAFETY: no sources.
     unsafe { place(ctx, call, leaf(ty, ne), &[null_mut(); GGML_MAX_SRC]) }
 }
