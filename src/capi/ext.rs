@@ -8,6 +8,7 @@ use crate::ext::registry::{self, Target, What};
 use crate::ext::{callback, op, policy, profile, scope, select, structs};
 use crate::tensor::Context;
 use ggml_oxide_abi::*;
+use ggml_oxide_shape as shape;
 use std::ffi::{c_char, c_int, c_void, CStr};
 use std::sync::atomic::Ordering;
 
@@ -88,11 +89,13 @@ unsafe fn create(
 ) -> Result<*mut ggml_tensor, Error> {
     // SAFETY: the contract of the entry points.
     unsafe {
-        let ctx = Context::from_ptr(ctx).ok_or_else(|| Error::null("context"))?;
         let op = registry::op(name(op_name)?)?;
-        let n = usize::try_from(n_src).map_err(|_| Error::argument(format!("there are {n_src} sources")))?;
+        let null = |what: &str| Error::null(&format!("{what} of {}", op.name())).by(op.name());
+        let ctx = Context::from_ptr(ctx).ok_or_else(|| null("context for a node"))?;
+        let n = usize::try_from(n_src)
+            .map_err(|_| Error::argument(format!("{}: there are {n_src} sources", op.name())).by(op.name()))?;
         if n > 0 && src.is_null() || attr_size > 0 && attrs.is_null() {
-            return Err(Error::null("list of sources or attributes").by(op.name()));
+            return Err(null(if attr_size > 0 && attrs.is_null() { "attributes" } else { "list of sources" }));
         }
         let src = if n == 0 { &[] } else { std::slice::from_raw_parts(src, n) };
         let attrs = if attr_size == 0 { &[] } else { std::slice::from_raw_parts(attrs.cast::<u8>(), attr_size) };
@@ -110,6 +113,7 @@ entry! {
     pub fn ggml_ext_features() -> u64 {
         GGML_EXT_FEATURE_FUSION
             | GGML_EXT_FEATURE_SKIP_ALLOC
+            | GGML_EXT_FEATURE_EXPLAIN
             | GGML_EXT_FEATURE_SCOPES
             | GGML_EXT_FEATURE_COUNTERS
     }
@@ -171,18 +175,23 @@ entry! {
     /// Copies the attributes of a node of a registered operator to `dst`. False, with an error: it is no such node, or `size` is not the
     /// operator's.
     pub fn ggml_ext_op_attrs(node: *const ggml_tensor, dst: *mut c_void, size: usize) -> bool {
-        let attrs = node.as_ref().and_then(op::attrs);
-        or_report("ggml_ext_op_attrs", match attrs {
-            None => Err(Error::argument("the node is not of a registered operator")),
-            Some(attrs) if attrs.len() != size => {
-                Err(Error::argument(format!("{size} bytes are asked for, the operator has {}", attrs.len())))
+        or_report("ggml_ext_op_attrs", node.as_ref().ok_or_else(|| Error::null("node")).and_then(|t| {
+            let (Some(op), Some(attrs)) = (op::record(t), op::attrs(t)) else {
+                let text = format!("node '{}' is not of a registered operator", shape::name(t));
+                return Err(Error::argument(text).at(t));
+            };
+            let wrong = |text: String| format!("node '{}' of {}: {text}", shape::name(t), op.name());
+            if attrs.len() != size {
+                let text = wrong(format!("{size} bytes of attributes are asked for, there are {}", attrs.len()));
+                return Err(Error::argument(text).by(op.name()).at(t));
             }
-            Some(_) if size > 0 && dst.is_null() => Err(Error::null("destination")),
-            Some(attrs) => {
-                dst.cast::<u8>().copy_from(attrs.as_ptr(), attrs.len());
-                Ok(true)
+            if size > 0 && dst.is_null() {
+                let text = wrong("the destination of the attributes is NULL".into());
+                return Err(Error::new(GGML_EXT_CODE_NULL_ARGUMENT, text).by(op.name()).at(t));
             }
-        })
+            dst.cast::<u8>().copy_from(attrs.as_ptr(), attrs.len());
+            Ok(true)
+        }))
     }
 
     /// Registers a kernel or a fusion rule on a device, with `GGML_EXT_KERNEL_` flags. False, with an error: the name is live on the device,
@@ -266,9 +275,16 @@ entry! {
                     errors: get(&c.errors),
                     ns: get(&c.ns),
                 };
+                let name = &kernel.name;
+                if out.is_null() {
+                    return Err(Error::null(&format!("structure for the counters of '{name}'")).by(name));
+                }
                 match structs::write(out, &value) {
                     true => Ok(true),
-                    false => Err(Error::new(GGML_EXT_CODE_BAD_STRUCT, "the structure is NULL or its struct_size is not set")),
+                    false => {
+                        let text = format!("counters of '{name}': struct_size is not set");
+                        Err(Error::new(GGML_EXT_CODE_BAD_STRUCT, text).by(name))
+                    }
                 }
             }))
     }

@@ -130,6 +130,9 @@ pub struct Plan {
     pub workspace_for: String,
     /// Something was fused.
     pub fused: bool,
+    /// By number: nodes of registered operators in native ranges, without elements or not to be computed. A device's own code is not
+    /// shown them.
+    pub blank: Vec<usize>,
     /// Registrations of the device that `GGML_EXT_FORBID` names.
     pub forbidden: Vec<String>,
     /// Those that `GGML_EXT_FORCE` names.
@@ -147,17 +150,13 @@ pub struct Plan {
 ///
 /// # Safety
 /// The graph, its tensors, what they read and view are live, and nobody else uses them.
-pub unsafe fn build(
-    backend: Backend,
-    graph: &mut ggml_cgraph,
-    uses: Option<&Uses>,
-) -> Result<Option<Plan>, Error> {
+pub unsafe fn build(backend: Backend, graph: &mut ggml_cgraph, uses: Option<&Uses>) -> Result<Option<Plan>, Error> {
     if !registry::any_kernel() && !registry::any_op() {
         return Ok(None);
     }
-    let device = backend.device().ok_or_else(|| {
-        Error::new(GGML_EXT_CODE_BACKEND, format!("backend '{}' is on no device", backend.name()))
-    })?;
+    let device = backend
+        .device()
+        .ok_or_else(|| Error::new(GGML_EXT_CODE_BACKEND, format!("backend '{}' is on no device", backend.name())))?;
     let since = registry::epoch();
     let Some(table) = registry::table(device) else {
         // SAFETY: the caller's promise.
@@ -176,6 +175,7 @@ pub unsafe fn build(
             workspace: 0,
             workspace_for: String::new(),
             fused: false,
+            blank: Vec::new(),
             forbidden: table.names(|name| policy.forbids(name)),
             forced: table.names(|name| policy.forces(name)),
             ranges: Vec::new(),
@@ -211,7 +211,7 @@ unsafe fn refuse_orphans(device: Device, nodes: &[*mut ggml_tensor]) -> Result<(
     for &node in nodes {
         // SAFETY: the promise of `build`.
         let t = unsafe { &*node };
-        if op::is_extension(t) && t.flags & GGML_TENSOR_FLAG_COMPUTE.0 != 0 && !shape::is_empty(t) {
+        if op::is_extension(t) && t.flags & GGML_TENSOR_FLAG_COMPUTE.0 != 0 {
             return Err(nobody(device, t, &[]));
         }
     }
@@ -275,6 +275,9 @@ impl Builder<'_> {
                     self.plan.steps.push(Step::Launch(launch));
                 }
                 None => {
+                    if op::is_extension(t) {
+                        self.plan.blank.push(i);
+                    }
                     i += 1;
                     self.native.end = i;
                 }
@@ -284,7 +287,13 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn launch(&self, kernel: Arc<Kernel>, nodes: Range<usize>, all: &[*mut ggml_tensor], srcs: &[*mut ggml_tensor]) -> Launch {
+    fn launch(
+        &self,
+        kernel: Arc<Kernel>,
+        nodes: Range<usize>,
+        all: &[*mut ggml_tensor],
+        srcs: &[*mut ggml_tensor],
+    ) -> Launch {
         count(&kernel.counts.selected);
         // SAFETY: the promise of `build`.
         let known = all[nodes.clone()].iter().map(|&t| node_shape(unsafe { &*t })).collect();
@@ -357,14 +366,21 @@ impl Builder<'_> {
             if n > left {
                 count(&rule.counts.errors);
                 let name = &rule.name;
-                let text = format!("rule '{name}' matches {n} nodes from node {i} on ('{}'), there are {left}", shape::name(t));
+                let text = format!(
+                    "rule '{name}' matches {n} nodes from node {i} on ('{}'), there are {left}",
+                    shape::name(t)
+                );
                 return Err(Error::new(GGML_EXT_CODE_CALLBACK, text).by(name).at(t));
             }
             if !forces(rule) {
                 // SAFETY: as above.
-                let claim = |&t: &*mut ggml_tensor| select::forced(self.table, self.device, unsafe { &*t }, self.policy);
+                let claim =
+                    |&t: &*mut ggml_tensor| select::forced(self.table, self.device, unsafe { &*t }, self.policy);
                 if let Some(owner) = nodes[i..i + n].iter().find_map(claim) {
-                    pass(n, format!("GGML_EXT_FORCE names '{}', which computes one of the nodes by itself", owner.name));
+                    pass(
+                        n,
+                        format!("GGML_EXT_FORCE names '{}', which computes one of the nodes by itself", owner.name),
+                    );
                     continue;
                 }
             }
@@ -463,7 +479,7 @@ fn asks_about(wanted: ggml_op, t: &ggml_tensor) -> bool {
 impl Plan {
     /// Whether every node is the backend's own.
     pub fn is_native(&self) -> bool {
-        !self.steps.iter().any(|s| matches!(s, Step::Launch(_)))
+        self.blank.is_empty() && !self.steps.iter().any(|s| matches!(s, Step::Launch(_)))
     }
 
     /// The launches in order.
@@ -474,12 +490,22 @@ impl Plan {
         })
     }
 
-    /// The native ranges in order.
+    /// What the backend's own code is shown, in order.
     pub fn native(&self) -> impl Iterator<Item = Range<usize>> + '_ {
-        self.steps.iter().filter_map(|s| match s {
-            Step::Native(native) => Some(native.nodes.clone()),
-            Step::Launch(_) => None,
-        })
+        self.steps
+            .iter()
+            .filter_map(|s| match s {
+                Step::Native(native) => Some(self.shown(native.nodes.clone())),
+                Step::Launch(_) => None,
+            })
+            .flatten()
+    }
+
+    /// What of a native range the backend's own code is shown, in order.
+    pub(super) fn shown(&self, nodes: Range<usize>) -> impl Iterator<Item = Range<usize>> + '_ {
+        let (mut from, end) = (nodes.start, nodes.end);
+        let blank = self.blank.iter().copied().filter(move |i| nodes.contains(i));
+        blank.chain([end]).map(move |to| std::mem::replace(&mut from, to + 1)..to).filter(|r| !r.is_empty())
     }
 
     /// By number: nodes that get no memory.

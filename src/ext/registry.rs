@@ -254,7 +254,8 @@ fn concerns(kernel: &Kernel) -> Vec<Concern> {
 
 /// Adds a kernel or rule.
 pub fn add(name: String, device: Device, target: Target, calls: Callbacks, flags: u32) -> Result<(), Error> {
-    scope::check(calls.scope)?;
+    scope::check(calls.scope)
+        .map_err(|e| Error { text: format!("registration '{name}': {}", e.text), ..e }.by(&name))?;
     write(|s| {
         let mut all = s.table(device).map(|t| t.all.clone()).unwrap_or_default();
         if all.iter().any(|k| k.name == name) {
@@ -275,7 +276,8 @@ pub fn add(name: String, device: Device, target: Target, calls: Callbacks, flags
 
 /// Adds an operator.
 pub fn add_op(op: Op) -> Result<(), Error> {
-    scope::check(op.scope())?;
+    scope::check(op.scope())
+        .map_err(|e| Error { text: format!("operator '{}': {}", op.name(), e.text), ..e }.by(op.name()))?;
     write(|s| {
         if s.ops.contains_key(op.name()) {
             let text = format!("an operator '{}' is live", op.name());
@@ -291,9 +293,9 @@ pub fn add_op(op: Op) -> Result<(), Error> {
 
 /// The live operator of that name.
 pub fn op(name: &str) -> Result<&'static Op, Error> {
-    read(|s| s.ops.get(name).copied()).flatten().ok_or_else(|| {
-        Error::new(GGML_EXT_CODE_UNKNOWN_NAME, format!("no operator '{name}' is registered")).by(name)
-    })
+    read(|s| s.ops.get(name).copied())
+        .flatten()
+        .ok_or_else(|| Error::new(GGML_EXT_CODE_UNKNOWN_NAME, format!("no operator '{name}' is registered")).by(name))
 }
 
 /// The live registration of that name on `device`.
@@ -370,7 +372,11 @@ pub fn still_holds(device: Device, contents: &Contents, since: u64) -> Option<u6
     }
     let stale = read(|s| {
         since < s.forgotten
-            || s.changes.iter().rev().take_while(|c| c.at > since).any(|c| c.device == device && contents.concerned(c.concern))
+            || s.changes
+                .iter()
+                .rev()
+                .take_while(|c| c.at > since)
+                .any(|c| c.device == device && contents.concerned(c.concern))
     });
     (!stale.unwrap_or(false)).then_some(now)
 }

@@ -40,7 +40,8 @@ impl Plan {
                 let name = &launch.kernel.name;
                 // SAFETY: as above.
                 let node = nodes.get(launch.nodes.end - 1).map(|&t| (t, shape::name(unsafe { &*t })));
-                let what = node.as_ref().map_or_else(|| "the graph".into(), |(_, n)| format!("node '{n}' or what it reads"));
+                let what =
+                    node.as_ref().map_or_else(|| "the graph".into(), |(_, n)| format!("node '{n}' or what it reads"));
                 let error = stale(self, &format!("{what} changed since registration '{name}' was chosen")).by(name);
                 return Err(error.at(node.map_or(std::ptr::null(), |(t, _)| t)));
             }
@@ -74,14 +75,16 @@ impl Plan {
                     if first >= end {
                         continue;
                     }
-                    let mut part = graph::view(graph, first as i32, end as i32);
                     let start = profile::start();
-                    // SAFETY: the caller's promise.
-                    let status = unsafe { self.backend.compute_async(&mut part) };
-                    time.stop(start);
-                    if status != GGML_STATUS_SUCCESS {
-                        return Ok(status);
+                    for shown in self.shown(first..end) {
+                        let mut part = graph::view(graph, shown.start as i32, shown.end as i32);
+                        // SAFETY: the caller's promise.
+                        let status = unsafe { self.backend.compute_async(&mut part) };
+                        if status != GGML_STATUS_SUCCESS {
+                            return Ok(status);
+                        }
                     }
+                    time.stop(start);
                 }
                 Step::Launch(launch) => {
                     if launch.nodes.start < range.start || launch.nodes.end > range.end {
@@ -131,7 +134,9 @@ impl Plan {
     ) -> Result<(), Error> {
         let kernel = &launch.kernel;
         let nodes = &nodes[launch.nodes.clone()];
-        let Some(execute) = kernel.calls.execute else { return Err(Error::null("callback 'execute'").by(&kernel.name)) };
+        let Some(execute) = kernel.calls.execute else {
+            return Err(Error::null("callback 'execute'").by(&kernel.name));
+        };
         // SAFETY: the caller's promise.
         let step = unsafe { step::describe(self.device(), nodes, &launch.srcs) };
         let run = ggml_ext_run {

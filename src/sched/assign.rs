@@ -7,7 +7,7 @@
 use super::numbering::{Numbering, NONE};
 use crate::backend::{tensor_data, Backend, Buft};
 use crate::error::Error;
-use crate::ext;
+use crate::ext::{self, op};
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;
 
@@ -32,10 +32,6 @@ pub fn is_view_op(t: &ggml_tensor) -> bool {
 pub(super) fn is_weight(t: &ggml_tensor) -> bool {
     // SAFETY: a tensor's buffer is live while the tensor is used.
     unsafe { t.buffer.as_ref() }.is_some_and(|b| b.usage == GGML_BACKEND_BUFFER_USAGE_WEIGHTS)
-}
-
-fn op_name(t: &ggml_tensor) -> &'static str {
-    ggml_op::NAMES.iter().find(|(_, op)| *op == t.op).map_or("?", |(name, _)| name.trim_start_matches("GGML_OP_"))
 }
 
 impl Team {
@@ -67,9 +63,10 @@ impl Team {
                     format!(
                         "tensor '{}' lies in memory '{buft}', where no backend can run {}",
                         shape::name(t),
-                        op_name(t)
+                        op::op_name(t)
                     ),
-                ));
+                )
+                .at(t));
             }
             Some(b) => return Ok(b),
         }
@@ -92,7 +89,8 @@ impl Team {
     }
 
     fn nobody(&self, t: &ggml_tensor) -> Error {
-        Error::new(GGML_EXT_CODE_NO_KERNEL, format!("no backend can run {} of tensor '{}'", op_name(t), shape::name(t)))
+        let text = format!("no backend can run {} of tensor '{}'", op::op_name(t), shape::name(t));
+        Error::new(GGML_EXT_CODE_NO_KERNEL, text).at(t)
     }
 
     /// Checks a graph for a team of one: it must be able to run every node where it lies.
