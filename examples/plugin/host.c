@@ -201,7 +201,7 @@ int main(int argc, char ** argv) {
     struct plugin        p     = { 0 };
     struct work          clipped = { 0 }, later = { 0 };
 
-    bool ok = (sched && go(cpu, sched, &p, argv[1], &clipped, &later)) || failed("the example");
+    bool ok = sched ? go(cpu, sched, &p, argv[1], &clipped, &later) : failed("the CPU backend");
     ggml_backend_sched_free(sched);
     ok = (plugin_close(&p) || failed("unloading the plugin")) && ok;
     ggml_free(clipped.ctx);
