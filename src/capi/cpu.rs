@@ -42,7 +42,7 @@ fn default_params(n_threads: c_int) -> ggml_threadpool_params {
 ///
 /// # Safety
 /// As [`Cpu::of`].
-unsafe fn cpu_of<'a>(backend: ggml_backend_t, call: &str) -> Option<&'a mut Cpu> {
+unsafe fn cpu_of<'a>(backend: ggml_backend_t, call: &str) -> Option<&'a Cpu> {
     // SAFETY: the caller's promise.
     let cpu = unsafe { Cpu::of(backend) };
     if cpu.is_none() {

@@ -2,8 +2,7 @@
 //!
 //! The operators of ggml-ext.h are nodes of the same kind whose function is [`marker`]: it tells them apart and is never called.
 
-use crate::exec::FLAG_POISONED;
-use crate::node::{src, Node};
+use crate::node::{src, Node, FLAG_POISONED};
 use crate::table::{no_work, OpEntry};
 use crate::team::Team;
 use ggml_oxide_abi::*;

@@ -3,7 +3,8 @@
 //! - [`pool`]: the threads; [`barrier`]: how they meet; [`team`]: what a kernel sees of them.
 //! - [`node`]: a node's metadata and memory as kernels read them.
 //! - [`table`]: one table that answers "can it run" and says what runs, so that the two cannot differ.
-//! - [`exec`]: checks a graph, plans its steps, runs them.
+//! - [`exec`]: checks a graph, plans its steps (`plan`), runs them (`run`), with calls of the caller's between them; [`lead`]: how
+//!   a call shares its work over the run's threads.
 //! - `ops`: element-wise, copies, normalisation and the like; `matmul`: matrix multiplication; `conv`: convolutions and
 //!   pooling, and the fusion of the im2col chains; `custom`: functions of the caller's.
 //!
@@ -14,14 +15,17 @@ pub mod barrier;
 mod conv;
 pub mod custom;
 pub mod exec;
+pub mod lead;
 mod matmul;
 pub mod node;
 pub mod ops;
+mod plan;
 pub mod pool;
+mod run;
 pub mod scratch;
 pub mod table;
 pub mod team;
 
-pub use exec::{work_size, Executor, GraphRef, Stop};
+pub use exec::{work_size, Call, Calls, Executor, GraphRef, Stop};
 pub use pool::Pool;
 pub use table::{refusal, supports_op};

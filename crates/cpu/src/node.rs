@@ -2,6 +2,11 @@
 
 use ggml_oxide_abi::*;
 
+/// Bit of `ggml_tensor.flags`: the builder was given impossible arguments.
+pub const FLAG_POISONED: i32 = 1 << 30;
+/// Where a poisoned tensor keeps the address of its zero-terminated text: bytes 56 to 63 of the parameters, as an index of i32.
+pub const POISON_TEXT: usize = 14;
+
 /// A node that runs: its metadata was checked by the executor, its memory and that of its sources is there.
 #[derive(Clone, Copy)]
 pub struct Node<'a> {

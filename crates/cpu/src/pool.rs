@@ -5,8 +5,9 @@
 
 use ggml_oxide_abi::*;
 use rayon_core::{ThreadPool, ThreadPoolBuilder};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Looks at a barrier before a thread yields, at the usual poll level of 50: some 100 microseconds on current machines.
 const SPINS: u32 = 2000;
@@ -29,6 +30,32 @@ pub struct Pool {
     place: Placement,
     paused: AtomicBool,
     turn: Mutex<()>,
+    /// The thread whose turn it is, as [`this_thread`] names it; 0 for none.
+    owner: AtomicUsize,
+}
+
+/// The calling thread runs on the pool already, so its turn would never come.
+#[derive(Debug)]
+pub(crate) struct Entered;
+
+/// Held while a thread uses the pool.
+struct Turn<'a> {
+    owner: &'a AtomicUsize,
+    _lock: MutexGuard<'a, ()>,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.owner.store(0, Ordering::Relaxed);
+    }
+}
+
+/// A number that no two living threads share; never 0.
+fn this_thread() -> usize {
+    thread_local! {
+        static MARK: Cell<u8> = const { Cell::new(0) };
+    }
+    MARK.with(|mark| std::ptr::from_ref(mark) as usize)
 }
 
 impl Pool {
@@ -61,7 +88,15 @@ impl Pool {
         let crowded = std::thread::available_parallelism().is_ok_and(|n| n.get() < n_threads);
         let full = if crowded { SPINS_CROWDED } else { SPINS };
         let spins = (u64::from(full) * u64::from(poll.min(100)) / 50) as u32;
-        Ok(Pool { threads, n_threads, spins, place, paused: AtomicBool::new(paused), turn: Mutex::new(()) })
+        Ok(Pool {
+            threads,
+            n_threads,
+            spins,
+            place,
+            paused: AtomicBool::new(paused),
+            turn: Mutex::new(()),
+            owner: AtomicUsize::new(0),
+        })
     }
 
     /// Threads, the caller included.
@@ -88,24 +123,47 @@ impl Pool {
         self.paused.load(Ordering::Relaxed)
     }
 
-    /// Runs `work(0)` on the calling thread and `work(1)` to `work(n - 1)` on the pool's, all at the same time; returns when
-    /// all have. `n` is at most the pool's number of threads. Callers take turns.
-    pub(crate) fn run(&self, n: usize, work: &(impl Fn(usize) + Sync)) {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Waits until no other thread uses the pool.
+    fn turn(&self) -> Result<Turn<'_>, Entered> {
+        let me = this_thread();
+        // Only this thread itself can have stored its number.
+        let mine = self.owner.load(Ordering::Relaxed) == me;
+        if mine || self.threads.as_ref().is_some_and(|threads| threads.current_thread_index().is_some()) {
+            return Err(Entered);
+        }
+        let lock = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.owner.store(me, Ordering::Relaxed);
+        Ok(Turn { owner: &self.owner, _lock: lock })
+    }
+
+    /// Runs `lead` on the calling thread, and once `lead` has called its argument, at the same time `follow(1)` to `follow(n - 1)`
+    /// on the pool's; returns when all have. `n` is at most the pool's number of threads. Callers take turns.
+    pub(crate) fn run(
+        &self,
+        n: usize,
+        follow: &(impl Fn(usize) + Sync),
+        lead: impl FnOnce(&dyn Fn()),
+    ) -> Result<(), Entered> {
+        let _turn = self.turn()?;
         self.resume();
         self.place.apply(0);
         match &self.threads {
             Some(threads) if n > 1 => threads.in_place_scope(|scope| {
-                scope.spawn_broadcast(move |_, worker| {
-                    let ith = worker.index() + 1;
-                    if ith < n {
-                        work(ith);
+                let called = Cell::new(false);
+                lead(&|| {
+                    if !called.replace(true) {
+                        scope.spawn_broadcast(move |_, worker| {
+                            let ith = worker.index() + 1;
+                            if ith < n {
+                                follow(ith);
+                            }
+                        });
                     }
                 });
-                work(0);
             }),
-            _ => work(0),
+            _ => lead(&|| ()),
         }
+        Ok(())
     }
 }
 

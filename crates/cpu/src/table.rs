@@ -1,7 +1,6 @@
 //! The one table of operators: what it refuses is refused by capability answers and by computation alike.
 
-use crate::exec::FLAG_POISONED;
-use crate::node::Node;
+use crate::node::{Node, FLAG_POISONED};
 use crate::team::Team;
 use crate::{conv, custom, matmul};
 use ggml_oxide_abi::*;

@@ -2,8 +2,9 @@
 
 use crate::barrier::{Barrier, Padded};
 use ggml_oxide_abi::ggml_tensor;
-use std::cell::Cell;
+use std::cell::{Cell, UnsafeCell};
 use std::ops::Range;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -17,7 +18,17 @@ pub(crate) struct Shared {
     scratch_len: usize,
     stop: AtomicBool,
     failure: Mutex<Option<(*const ggml_tensor, String)>>,
+    /// What [`Team::share`] shares out: written by thread 0 between meetings.
+    task: UnsafeCell<Option<Task>>,
+    /// Where the threads of a task meet at its end. Unlike the other one it is never broken up: when it lets a thread go, all have
+    /// left the task.
+    done: Barrier,
+    /// A task panicked.
+    panicked: AtomicBool,
 }
+
+/// A function of thread index and number of threads; it lives until all threads have come back from it.
+type Task = *const (dyn Fn(usize, usize) + Sync + 'static);
 
 // SAFETY: the addresses are only handed to kernels, whose threads agree on who writes where; the rest is atomic or locked.
 unsafe impl Sync for Shared {}
@@ -25,7 +36,7 @@ unsafe impl Sync for Shared {}
 unsafe impl Send for Shared {}
 
 impl Shared {
-    pub(crate) fn new(nth: usize, spins: u32, scratch: *mut u8, scratch_len: usize) -> Shared {
+    pub(crate) fn new(nth: usize, spins: u32, (scratch, scratch_len): (*mut u8, usize)) -> Shared {
         Shared {
             nth,
             barrier: Barrier::new(nth, spins),
@@ -34,6 +45,9 @@ impl Shared {
             scratch_len,
             stop: AtomicBool::new(false),
             failure: Mutex::new(None),
+            task: UnsafeCell::new(None),
+            done: Barrier::new(nth, spins),
+            panicked: AtomicBool::new(false),
         }
     }
 
@@ -130,6 +144,51 @@ impl<'a> Team<'a> {
             self.shared.counters[job & 1].0.store(0, Ordering::Relaxed);
         }
         self.sync()
+    }
+
+    /// For thread 0, while the others [`follow`](Team::follow): runs `task(ith, nth)` on all threads and returns when all are done.
+    /// False: one of them panicked, now or before.
+    pub(crate) fn share(&self, task: &(dyn Fn(usize, usize) + Sync)) -> bool {
+        if self.nth > 1 {
+            // SAFETY: only the lifetime changes. The others call it between the two meetings below, and the second cannot be passed
+            // before they came back; nothing in between unwinds.
+            let task = unsafe { std::mem::transmute::<*const (dyn Fn(usize, usize) + Sync + '_), Task>(task) };
+            // SAFETY: the others look only after a meeting.
+            unsafe { *self.shared.task.get() = Some(task) };
+            self.shared.barrier.wait(|| self.shared.stopped());
+        }
+        self.run_task(task);
+        if self.nth > 1 {
+            self.shared.done.wait(|| false);
+            // SAFETY: as above.
+            unsafe { *self.shared.task.get() = None };
+        }
+        !self.shared.panicked.load(Ordering::Relaxed)
+    }
+
+    fn run_task(&self, task: &(dyn Fn(usize, usize) + Sync)) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| task(self.ith, self.nth))) {
+            // Dropping it could panic again, and the others would wait for this thread.
+            std::mem::forget(panic);
+            self.shared.panicked.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// For the other threads: takes part in what thread 0 [`share`](Team::share)s, until thread 0 comes to a
+    /// [`new_job`](Team::new_job), whose answer it gives.
+    #[must_use]
+    pub(crate) fn follow(&self) -> bool {
+        loop {
+            let stopped = self.shared.barrier.wait(|| self.shared.stopped());
+            // SAFETY: thread 0 wrote it before this meeting and next writes it after all have met at `done`.
+            let Some(task) = (unsafe { *self.shared.task.get() }) else {
+                self.job.set(self.job.get() + 1);
+                return !stopped;
+            };
+            // SAFETY: it lives until all have met at `done` (`share`).
+            self.run_task(unsafe { &*task });
+            self.shared.done.wait(|| false);
+        }
     }
 
     /// Draws 0, 1, 2, ... over the whole team, each number once. Starts from 0 in each node.

@@ -1,11 +1,13 @@
 //! The CPU: registry entry, device, and backends on it. Kernels are in the crate `ggml-oxide-cpu`.
 
 mod features;
+mod parallel;
 mod stream;
 pub mod threadpool;
 
 pub use features::has;
-pub use stream::{compute, failed, Cpu};
+pub use parallel::parallel;
+pub use stream::{compute, compute_calls, failed, Cpu};
 
 use super::{host, Reg};
 use ggml_oxide_abi::*;
@@ -86,6 +88,7 @@ unsafe extern "C" fn proc_address(_: ggml_backend_reg_t, name: *const c_char) ->
         b"ggml_backend_cpu_set_threadpool" => entry::ggml_backend_cpu_set_threadpool as *mut c_void,
         b"ggml_threadpool_new" => entry::ggml_threadpool_new as *mut c_void,
         b"ggml_threadpool_free" => entry::ggml_threadpool_free as *mut c_void,
+        b"ggml_ext_cpu_parallel_v1" => crate::capi::ext_cpu::ggml_ext_cpu_parallel_v1 as *mut c_void,
         b"ggml_backend_get_features" => features::list as *mut c_void,
         b"ggml_backend_dev_get_extra_bufts" => extra_bufts as *mut c_void,
         _ => std::ptr::null_mut(),
