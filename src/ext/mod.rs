@@ -10,6 +10,7 @@
 pub mod callback;
 pub mod delay;
 pub mod direct;
+pub mod explain;
 pub mod facts;
 mod known;
 pub mod legality;

@@ -10,13 +10,14 @@
 //! 5. [`layout`]: the graph as the allocator sees it, with copies and dependencies; addresses for all.
 //! 6. [`run`]: copies and splits in order.
 //!
-//! [`compare`] runs one graph on two backends.
+//! [`explaining`] says what became of the graph at hand. [`compare`] runs one graph on two backends.
 //!
 //! With one backend and one copy stages 1 to 3 are one check of each node: nothing is numbered, copied or hashed.
 
 pub mod assign;
 pub mod compare;
 mod copies;
+mod explaining;
 mod planning;
 pub mod layout;
 pub mod numbering;

@@ -4,6 +4,7 @@ use super::scheduler::Sched;
 use super::split::{Input, Split};
 use crate::backend::{tensor_data, Backend, Event};
 use crate::error::Error;
+use crate::ext::profile;
 use crate::graph;
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;
@@ -196,7 +197,10 @@ impl Sched {
                     let mut part = graph::view(&split.graph, nodes.start, nodes.end);
                     // the whole keeps the number by which backends know it
                     part.uid = if part.n_nodes == split.graph.n_nodes { split.graph.uid } else { part.uid };
-                    Ok(self.backend(split.backend).compute_async(&mut part))
+                    let start = profile::start();
+                    let status = self.backend(split.backend).compute_async(&mut part);
+                    split.time.stop(start);
+                    Ok(status)
                 }
                 Some(plan) => {
                     let workspace = self.workspaces[split.backend as usize].buffer();

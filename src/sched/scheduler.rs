@@ -10,10 +10,12 @@ use crate::alloc::{Gallocr, Outcome};
 use crate::backend::{Backend, Buft, Event};
 use crate::error::Error;
 use crate::ext::workspace::Workspace;
+use crate::ext::{policy, registry};
 use crate::graph;
 use ggml_oxide_abi::*;
 use std::collections::HashMap;
 use std::ffi::c_void;
+use std::path::PathBuf;
 
 /// What an opaque `ggml_backend_sched` is.
 pub struct Sched {
@@ -44,6 +46,8 @@ pub struct Sched {
     pub(super) callback_data: *mut c_void,
     stage: Stage,
     debug: bool,
+    /// The file that the graph at hand is still to be explained in.
+    pub(super) explains: Option<PathBuf>,
     /// By backend: scratch memory of its plans.
     pub(super) workspaces: Vec<Workspace>,
 }
@@ -106,6 +110,7 @@ impl Sched {
             callback: None,
             callback_data: std::ptr::null_mut(),
             stage: Stage::Reset,
+            explains: None,
             workspaces: backends.iter().map(|_| Workspace::default()).collect(),
             debug: std::env::var("GGML_SCHED_DEBUG").is_ok_and(|v| v.parse::<i32>().is_ok_and(|n| n > 0)),
         })
@@ -130,6 +135,10 @@ impl Sched {
         // SAFETY: as above.
         if let Some((fault, _)) = unsafe { graph::fault(g) } {
             return Err(fault);
+        }
+        if registry::any_kernel() {
+            // placing the nodes and choosing who computes them go by the same switches
+            policy::refresh();
         }
         self.stage = Stage::Reset;
         self.forget_plans();
@@ -233,7 +242,10 @@ impl Sched {
         }
         self.stage = Stage::Allocated;
         // SAFETY: the caller's promise.
-        self.at_hand = unsafe { ((*graph).nodes, (*graph).n_nodes) };
+        unsafe {
+            self.at_hand = ((*graph).nodes, (*graph).n_nodes);
+            self.explain_allocated();
+        }
         Ok(())
     }
 
@@ -377,7 +389,16 @@ impl Sched {
             }
         }
         // SAFETY: as above.
-        unsafe { self.run() }
+        unsafe {
+            let result = self.run();
+            self.explain_now();
+            result
+        }
+    }
+
+    /// Whether there is a graph at hand that has its memory.
+    pub fn has_graph(&self) -> bool {
+        self.stage == Stage::Allocated
     }
 
     fn synchronize_all(&self) {

@@ -4,6 +4,7 @@ use super::assign::{is_view_op, is_weight, Team, UNASSIGNED};
 use super::copies::Copies;
 use super::numbering::Numbering;
 use crate::error::Error;
+use crate::ext::profile::Time;
 use crate::ext::Plan;
 use crate::graph;
 use ggml_oxide_abi::*;
@@ -30,6 +31,8 @@ pub struct Split {
     pub graph: ggml_cgraph,
     /// Where registrations take part; `None`: all is the backend's own code.
     pub plan: Option<Plan>,
+    /// What it took as a whole while profiling was on, where it has no plan.
+    pub time: Time,
 }
 
 /// An input of the graph and its copies, the tensor itself among them.
@@ -53,7 +56,7 @@ pub struct Pipeline {
 pub fn single(graph: &ggml_cgraph) -> Vec<Split> {
     let mut whole = graph::view(graph, 0, graph.n_nodes);
     whole.uid = graph::next_uid();
-    vec![Split { backend: 0, inputs: Vec::new(), graph: whole, plan: None }]
+    vec![Split { backend: 0, inputs: Vec::new(), graph: whole, plan: None, time: Time::default() }]
 }
 
 /// What [`split`] works with.
@@ -187,5 +190,5 @@ impl<'a> Splitter<'a> {
 fn close(graph: &ggml_cgraph, backend: i32, nodes: std::ops::Range<usize>, inputs: Vec<Input>) -> Split {
     let mut part = graph::view(graph, nodes.start as i32, nodes.end as i32);
     part.uid = graph::next_uid();
-    Split { backend, inputs, graph: part, plan: None }
+    Split { backend, inputs, graph: part, plan: None, time: Time::default() }
 }
