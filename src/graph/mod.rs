@@ -7,6 +7,7 @@
 //! - [`build`]: walking from a result to everything it is computed from.
 //! - [`memory`]: new graphs, copies, views.
 //! - [`access`]: nodes, names, gradients, printing, faults.
+//! - [`public`]: what ggml-graph.h offers: leafs, counts, mapped copies, segments, ranges.
 //! - [`index`]: numbers for tensors, for the planner and the scheduler.
 
 pub mod access;
@@ -14,6 +15,7 @@ pub mod build;
 pub mod hash;
 pub mod index;
 pub mod memory;
+pub mod public;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]

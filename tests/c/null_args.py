@@ -158,6 +158,7 @@ HEAD = r"""/* Written by tests/c/null_args.py. */
 #include "ggml-backend-impl.h"
 #include "ggml-backend.h"
 #include "ggml-cpu.h"
+#include "ggml-graph.h"
 #include "ggml/src/ggml-impl.h"
 #include "gguf.h"
 
