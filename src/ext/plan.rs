@@ -5,7 +5,8 @@ use super::facts::{Facts, Uses};
 use super::legality;
 use super::policy::{self, Policy};
 use super::profile::Time;
-use super::registry::{self, count, Contents, DeviceTable, InPlan, Kernel};
+pub use super::launch::Launch;
+use super::registry::{self, count, Contents, DeviceTable, Kernel};
 use super::select::{self, choose, Choice, Tried};
 use super::step::{self, Srcs};
 use super::{op, optimise};
@@ -16,7 +17,6 @@ use ggml_oxide_abi::*;
 use ggml_oxide_cpu::Call;
 use ggml_oxide_shape as shape;
 use std::cell::Cell;
-use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -34,86 +34,6 @@ pub struct Native {
     pub nodes: Range<usize>,
     /// What they took while profiling was on.
     pub time: Time,
-}
-
-/// The part of a tensor's metadata that callbacks decide by.
-#[derive(PartialEq)]
-struct Shape {
-    r#type: ggml_type,
-    ne: [i64; GGML_MAX_DIMS],
-    nb: [usize; GGML_MAX_DIMS],
-    view: (*mut ggml_tensor, usize),
-}
-
-#[derive(PartialEq)]
-struct NodeShape {
-    shape: Shape,
-    op: ggml_op,
-    params: [i32; GGML_MAX_OP_PARAMS / 4],
-    flags: i32,
-    src: [*mut ggml_tensor; GGML_MAX_SRC],
-}
-
-fn shape_of(t: &ggml_tensor) -> Shape {
-    Shape { r#type: t.r#type, ne: t.ne, nb: t.nb, view: (t.view_src, t.view_offs) }
-}
-
-fn node_shape(t: &ggml_tensor) -> NodeShape {
-    NodeShape { shape: shape_of(t), op: t.op, params: t.op_params, flags: t.flags, src: t.src }
-}
-
-/// A registration that replaces one or more nodes.
-pub struct Launch {
-    /// Which.
-    pub kernel: InPlan,
-    /// The nodes, by number in the portion.
-    pub nodes: Range<usize>,
-    /// What they read from outside.
-    pub srcs: Box<[*mut ggml_tensor]>,
-    /// Those of the nodes that get no memory, by number.
-    pub skipped: Vec<usize>,
-    /// Bytes of scratch memory.
-    pub workspace: usize,
-    /// What it took while profiling was on.
-    pub time: Time,
-    /// `GGML_EXT_FORCE` names the registration.
-    pub forced: bool,
-    state: *mut c_void,
-    prepared: bool,
-    known: Box<[NodeShape]>,
-    known_srcs: Box<[Shape]>,
-}
-
-impl Launch {
-    /// What `prepare` made.
-    pub fn state(&self) -> *mut c_void {
-        self.state
-    }
-
-    /// Whether the nodes and what they read are as they were when the plan was made.
-    ///
-    /// # Safety
-    /// `nodes` are the portion's nodes, live.
-    pub unsafe fn holds(&self, nodes: &[*mut ggml_tensor]) -> bool {
-        // SAFETY: the caller's promise.
-        let same = |(&t, known): (&*mut ggml_tensor, &NodeShape)| unsafe { node_shape(&*t) == *known };
-        // SAFETY: what live nodes read is live.
-        let same_src = |(&t, known): (&*mut ggml_tensor, &Shape)| unsafe { shape_of(&*t) == *known };
-        nodes.get(self.nodes.clone()).is_some_and(|n| n.iter().zip(&self.known).all(same))
-            && self.srcs.iter().zip(&self.known_srcs).all(same_src)
-    }
-}
-
-impl Drop for Launch {
-    fn drop(&mut self) {
-        if self.prepared {
-            count(&self.kernel.counts.destroyed);
-        }
-        if let Some(destroy) = self.kernel.calls.destroy.filter(|_| self.prepared) {
-            // SAFETY: the state is what `prepare` made, and this happens once.
-            callback::call(|| unsafe { destroy(self.state, self.kernel.data()) });
-        }
-    }
 }
 
 /// A plan.
@@ -168,6 +88,7 @@ pub unsafe fn build(backend: Backend, graph: &mut ggml_cgraph, uses: Option<&Use
         device,
         table: &table,
         policy: &policy,
+        rules: if ruled { rules_of(&table, &policy) } else { Vec::new() },
         plan: Plan {
             backend,
             steps: Vec::new(),
@@ -235,8 +156,30 @@ struct Builder<'a> {
     table: &'a DeviceTable,
     policy: &'a Policy,
     plan: Plan,
+    /// The rules to ask, in order.
+    rules: Vec<Rule<'a>>,
     /// The native range that is growing.
     native: Range<usize>,
+}
+
+/// A rule that takes part.
+struct Rule<'a> {
+    kernel: &'a Arc<Kernel>,
+    matches: Matches,
+    forced: bool,
+}
+
+type Matches = unsafe extern "C" fn(*mut ggml_cgraph, std::ffi::c_int, *mut std::ffi::c_void) -> std::ffi::c_int;
+
+/// The rules that the environment lets take part, those that it forces in front.
+fn rules_of<'a>(table: &'a DeviceTable, policy: &Policy) -> Vec<Rule<'a>> {
+    let allowed = table.rules.iter().filter(|k| !policy.forbids(&k.name));
+    let rule = |kernel: &'a Arc<Kernel>| {
+        Some(Rule { kernel, matches: kernel.calls.r#match?, forced: policy.forces(&kernel.name) })
+    };
+    let mut rules: Vec<Rule> = allowed.filter_map(rule).collect();
+    rules.sort_by_key(|r| !r.forced);
+    rules
 }
 
 impl Builder<'_> {
@@ -294,24 +237,9 @@ impl Builder<'_> {
         all: &[*mut ggml_tensor],
         srcs: &[*mut ggml_tensor],
     ) -> Launch {
-        count(&kernel.counts.selected);
+        let forced = self.policy.forces(&kernel.name);
         // SAFETY: the promise of `build`.
-        let known = all[nodes.clone()].iter().map(|&t| node_shape(unsafe { &*t })).collect();
-        // SAFETY: as above.
-        let known_srcs = srcs.iter().map(|&t| shape_of(unsafe { &*t })).collect();
-        Launch {
-            forced: self.policy.forces(&kernel.name),
-            kernel: InPlan::new(kernel),
-            nodes,
-            srcs: srcs.into(),
-            skipped: Vec::new(),
-            workspace: 0,
-            time: Time::default(),
-            state: std::ptr::null_mut(),
-            prepared: false,
-            known,
-            known_srcs,
-        }
+        unsafe { Launch::new(kernel, nodes, all, srcs, forced) }
     }
 
     unsafe fn single(&mut self, nodes: &[*mut ggml_tensor], i: usize) -> Result<Option<Launch>, Error> {
@@ -345,11 +273,8 @@ impl Builder<'_> {
     ) -> Result<Option<Launch>, Error> {
         // SAFETY: the promise of `build`.
         let t = unsafe { &*nodes[i] };
-        let forces = |k: &Kernel| !self.policy.forces_none() && self.policy.forces(&k.name);
-        let rules = &self.table.rules;
-        for rule in [true, false].into_iter().flat_map(|first| rules.iter().filter(move |k| forces(k) == first)) {
-            let Some(matches) = rule.calls.r#match else { continue };
-            if !asks_about(rule.calls.match_op, t) || self.policy.forbids(&rule.name) {
+        for &Rule { kernel: rule, matches, forced } in &self.rules {
+            if !asks_about(rule.calls.match_op, t) {
                 continue;
             }
             // SAFETY: the callback takes the graph and its own data.
@@ -372,7 +297,7 @@ impl Builder<'_> {
                 );
                 return Err(Error::new(GGML_EXT_CODE_CALLBACK, text).by(name).at(t));
             }
-            if !forces(rule) {
+            if !forced {
                 // SAFETY: as above.
                 let claim =
                     |&t: &*mut ggml_tensor| select::forced(self.table, self.device, unsafe { &*t }, self.policy);
@@ -452,7 +377,7 @@ impl Builder<'_> {
                 let reason = callback::reason("it gave no reason");
                 return fail(GGML_EXT_CODE_CALLBACK, format!("prepare answered {status:?}: {reason}"), status);
             }
-            (launch.state, launch.prepared, launch.workspace) = (out.state, true, out.workspace_size);
+            launch.take(&out);
             count(&launch.kernel.counts.prepared);
             if out.workspace_size > max {
                 let text = format!("prepare asks for {} bytes of workspace, there can be {max}", out.workspace_size);
@@ -511,6 +436,11 @@ impl Plan {
     /// By number: nodes that get no memory.
     pub fn skipped(&self) -> impl Iterator<Item = usize> + '_ {
         self.launches().flat_map(|l| l.skipped.iter().copied())
+    }
+
+    /// Nodes of it may be fused, so that it is stale when a rule for them comes up.
+    pub fn may_fuse(&mut self) {
+        self.contents.may_fuse();
     }
 
     /// The registrations of the device changed in a way that concerns this plan.

@@ -333,6 +333,11 @@ impl Contents {
         Contents { ruled, ..Default::default() }
     }
 
+    /// Rules that come up later concern it too.
+    pub fn may_fuse(&mut self) {
+        self.ruled = true;
+    }
+
     /// One more node.
     pub fn add(&mut self, node: &ggml_tensor) {
         match super::op::record(node) {

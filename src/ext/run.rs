@@ -1,9 +1,9 @@
 //! Running a plan: native ranges as the backend runs graphs, launches between them, in order.
 
 use super::plan::{Launch, Native, Plan, Step};
-use super::registry::count;
+use super::registry::{self, count, Contents};
 use super::{callback, op, profile, step};
-use crate::backend::{cpu, Buffer};
+use crate::backend::{cpu, Backend, Buffer};
 use crate::error::Error;
 use crate::graph;
 use ggml_oxide_abi::*;
@@ -14,12 +14,27 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 /// Why a plan must not run.
-fn stale(plan: &Plan, why: &str) -> Error {
+fn stale(backend: Backend, why: &str) -> Error {
     let text = format!(
         "the plan for backend '{}' is stale: {why}; reset the scheduler and allocate the graph anew",
-        plan.backend.name()
+        backend.name()
     );
     Error::new(GGML_EXT_CODE_STALE_PLAN, text)
+}
+
+const CHANGED: &str = "a registration or a policy changed since it was made";
+
+/// Whether a portion that was found to be all of `backend`'s own code, when the last change had number `since`, still is. `fuses`: nodes
+/// of it may be fused.
+///
+/// # Safety
+/// `nodes` are those of the portion, live.
+pub unsafe fn check_native(backend: Backend, nodes: &[*mut ggml_tensor], fuses: bool, since: u64) -> Result<(), Error> {
+    let Some(device) = backend.device() else { return Ok(()) };
+    let mut contents = Contents::new(fuses);
+    // SAFETY: the caller's promise.
+    nodes.iter().for_each(|&t| contents.add(unsafe { &*t }));
+    registry::still_holds(device, &contents, since).map(|_| ()).ok_or_else(|| stale(backend, CHANGED))
 }
 
 impl Plan {
@@ -29,10 +44,10 @@ impl Plan {
     /// `nodes` are those of the portion that it was made for, live.
     pub unsafe fn check(&self, nodes: &[*mut ggml_tensor], observed: bool) -> Result<(), Error> {
         if self.is_outdated() {
-            return Err(stale(self, "a registration or a policy changed since it was made"));
+            return Err(stale(self.backend, CHANGED));
         }
         if observed && self.fused {
-            return Err(stale(self, "it fuses nodes, and a callback is now to see each of them"));
+            return Err(stale(self.backend, "it fuses nodes, and a callback is now to see each of them"));
         }
         for launch in self.launches() {
             // SAFETY: the caller's promise.
@@ -42,7 +57,8 @@ impl Plan {
                 let node = nodes.get(launch.nodes.end - 1).map(|&t| (t, shape::name(unsafe { &*t })));
                 let what =
                     node.as_ref().map_or_else(|| "the graph".into(), |(_, n)| format!("node '{n}' or what it reads"));
-                let error = stale(self, &format!("{what} changed since registration '{name}' was chosen")).by(name);
+                let error =
+                    stale(self.backend, &format!("{what} changed since registration '{name}' was chosen")).by(name);
                 return Err(error.at(node.map_or(std::ptr::null(), |(t, _)| t)));
             }
         }

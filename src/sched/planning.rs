@@ -4,10 +4,19 @@
 use super::scheduler::Sched;
 use crate::error::Error;
 use crate::ext::facts::Uses;
-use crate::ext::{plan, registry};
+use crate::ext::{plan, registry, run};
 use crate::graph;
 use ggml_oxide_abi::*;
 use std::collections::HashMap;
+
+/// When the graph at hand was planned.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Planned {
+    /// Number of the last change of registrations.
+    since: u64,
+    /// Nodes might have been fused.
+    may_fuse: bool,
+}
 
 impl Sched {
     /// Makes the plans.
@@ -15,21 +24,47 @@ impl Sched {
     /// # Safety
     /// As [`Sched::split`]; the graph was split.
     pub(super) unsafe fn plan(&mut self, graph: &ggml_cgraph) -> Result<(), Error> {
+        // every node is to be seen by itself when somebody looks, or when another graph is under way
+        let may_fuse = self.n_copies() == 1 && self.callback.is_none();
+        self.planned = Planned { since: registry::epoch(), may_fuse };
         if !registry::any_kernel() && !registry::any_op() {
             return Ok(());
         }
-        let device_has_rules = |b: &crate::backend::Backend| {
-            b.device().and_then(registry::table).is_some_and(|t| !t.rules.is_empty())
-        };
-        // every node is to be seen by itself when somebody looks, or when another graph is under way
-        let fuses = self.n_copies() == 1 && self.callback.is_none() && self.team.backends.iter().any(device_has_rules);
+        let device_has_rules =
+            |b: &crate::backend::Backend| b.device().and_then(registry::table).is_some_and(|t| !t.rules.is_empty());
+        let fuses = may_fuse && self.team.backends.iter().any(device_has_rules);
         // SAFETY: the caller's promise.
         let uses = fuses.then(|| unsafe { self.all_uses(graph) });
         for split in &mut self.splits {
             let backend = self.team.backends[split.backend as usize];
             // SAFETY: the caller's promise.
             split.plan = unsafe { plan::build(backend, &mut split.graph, uses.as_ref()) }?;
+            split.plan.iter_mut().filter(|_| may_fuse).for_each(plan::Plan::may_fuse);
         }
+        Ok(())
+    }
+
+    /// Whether the plans, and the splits that need none, may run as they are.
+    ///
+    /// # Safety
+    /// As [`Sched::plan`], after it.
+    pub(super) unsafe fn check_plans(&mut self) -> Result<(), Error> {
+        let now = registry::epoch();
+        let Planned { since, may_fuse } = self.planned;
+        for split in &self.splits {
+            // SAFETY: the caller's promise.
+            let nodes = unsafe { graph::nodes(&split.graph) };
+            match &split.plan {
+                // SAFETY: as above.
+                Some(plan) => unsafe { plan.check(nodes, self.callback.is_some()) }?,
+                None if now == since => {}
+                // SAFETY: as above.
+                None => {
+                    unsafe { run::check_native(self.team.backends[split.backend as usize], nodes, may_fuse, since) }?
+                }
+            }
+        }
+        self.planned.since = now;
         Ok(())
     }
 

@@ -210,17 +210,6 @@ impl Sched {
         }
     }
 
-    /// Whether the plans may run.
-    unsafe fn check_plans(&self) -> Result<(), Error> {
-        for split in &self.splits {
-            if let Some(plan) = &split.plan {
-                // SAFETY: the promise of `run`.
-                unsafe { plan.check(graph::nodes(&split.graph), self.callback.is_some()) }?;
-            }
-        }
-        Ok(())
-    }
-
     /// `None`: the callback ended the computation.
     unsafe fn compute(&self, split: &mut Split) -> Result<Option<ggml_status>, Error> {
         let backend = self.backend(split.backend);

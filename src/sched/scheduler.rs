@@ -4,6 +4,7 @@ use super::assign::{self, Team};
 use super::copies::Copies;
 use super::layout::{Keep, Layout};
 use super::numbering::Numbering;
+use super::planning::Planned;
 use super::split::{self, GraphInput, Pipeline, Split, Splitter};
 use super::{MAX_BACKENDS, MAX_COPIES};
 use crate::alloc::{Gallocr, Outcome};
@@ -50,6 +51,7 @@ pub struct Sched {
     pub(super) explains: Option<PathBuf>,
     /// By backend: scratch memory of its plans.
     pub(super) workspaces: Vec<Workspace>,
+    pub(super) planned: Planned,
 }
 
 /// How far the graph at hand has come.
@@ -112,6 +114,7 @@ impl Sched {
             stage: Stage::Reset,
             explains: None,
             workspaces: backends.iter().map(|_| Workspace::default()).collect(),
+            planned: Planned::default(),
             debug: std::env::var("GGML_SCHED_DEBUG").is_ok_and(|v| v.parse::<i32>().is_ok_and(|n| n > 0)),
         })
     }
