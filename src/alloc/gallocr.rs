@@ -45,6 +45,11 @@ impl Gallocr {
         }
     }
 
+    /// Whether `t` is left out, see [`Gallocr::set_skipped`].
+    pub fn is_skipped(&self, t: *const ggml_tensor) -> bool {
+        self.memory.skipped.contains(&t.addr())
+    }
+
     /// Lays the buffers out for `graph` and allocates what is missing of them; no tensor is touched.
     ///
     /// # Safety

@@ -33,7 +33,7 @@ impl Sched {
             })
             .collect();
         // SAFETY: the caller's promise; the splits are of the graph at hand.
-        Ok(unsafe { explain::collect(&portions) })
+        Ok(unsafe { explain::collect(&portions, |t| self.galloc.is_skipped(t)) })
     }
 
     /// Explains a graph that just got its memory in the file that the environment names. While steps are timed, this waits for the

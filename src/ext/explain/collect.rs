@@ -94,19 +94,20 @@ impl Index {
     }
 }
 
-/// Explains the portions of one graph, in the order in which they run.
+/// Explains the portions of one graph, in the order in which they run. `skipped`: whether a tensor gets no memory.
 ///
 /// # Safety
 /// The graphs are those that the plans were made for; they, their tensors and what they read and view are live, and nobody writes to
 /// them meanwhile.
-pub unsafe fn collect(portions: &[Portion]) -> Explanation {
+pub unsafe fn collect(portions: &[Portion], skipped: impl Fn(*const ggml_tensor) -> bool) -> Explanation {
     // SAFETY: the caller's promise.
     let index = unsafe { Index::of(portions) };
     // SAFETY: as above.
-    Explanation { splits: portions.iter().map(|portion| unsafe { split(portion, &index) }).collect() }
+    let split = |portion| unsafe { split(portion, &index, &skipped) };
+    Explanation { splits: portions.iter().map(split).collect() }
 }
 
-unsafe fn split(portion: &Portion, index: &Index) -> Split {
+unsafe fn split(portion: &Portion, index: &Index, skipped: &dyn Fn(*const ggml_tensor) -> bool) -> Split {
     let backend = portion.backend;
     let mut inputs = Vec::new();
     for input in &portion.inputs {
@@ -129,7 +130,7 @@ unsafe fn split(portion: &Portion, index: &Index) -> Split {
     // SAFETY: the promise of `collect`, for all of it.
     unsafe {
         let tensors = graph::nodes(portion.graph);
-        let nodes: Vec<Node> = tensors.iter().map(|&t| node(&*t, index)).collect();
+        let nodes = tensors.iter().map(|&t| Node { skipped: skipped(t), ..node(&*t, index) }).collect::<Vec<_>>();
         match portion.plan {
             Some(plan) => of_plan(&mut split, plan, tensors, nodes, portion.observed, index),
             None if nodes.is_empty() => {}
@@ -173,11 +174,6 @@ unsafe fn of_plan(
     for (i, tried) in &plan.tried {
         if let Some(node) = nodes.get_mut(*i) {
             node.tried.push(tried.clone());
-        }
-    }
-    for i in plan.skipped() {
-        if let Some(node) = nodes.get_mut(i) {
-            node.skipped = true;
         }
     }
     let mut rest = nodes.into_iter();
