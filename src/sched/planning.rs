@@ -58,9 +58,10 @@ impl Sched {
                 // SAFETY: as above.
                 Some(plan) => unsafe { plan.check(nodes, self.callback.is_some()) }?,
                 None if now == since => {}
-                // SAFETY: as above.
                 None => {
-                    unsafe { run::check_native(self.team.backends[split.backend as usize], nodes, may_fuse, since) }?
+                    let backend = self.team.backends[split.backend as usize];
+                    // SAFETY: as above.
+                    unsafe { run::check_native(backend, nodes, may_fuse, since) }?;
                 }
             }
         }
