@@ -5,11 +5,23 @@ use crate::error::Error;
 use ggml_oxide_abi::*;
 use std::cell::{Cell, RefCell};
 
+/// What one thread knows. One structure: to find a thread's variable takes longer than to use it.
+struct Memory {
+    depth: Cell<u32>,
+    refused: Cell<bool>,
+    reason: RefCell<String>,
+    asked: RefCell<Vec<Question>>,
+}
+
 thread_local! {
-    static DEPTH: Cell<u32> = const { Cell::new(0) };
-    static REFUSED: Cell<bool> = const { Cell::new(false) };
-    static REASON: RefCell<String> = const { RefCell::new(String::new()) };
-    static ASKED: RefCell<Vec<Question>> = const { RefCell::new(Vec::new()) };
+    static MEMORY: Memory = const {
+        Memory {
+            depth: Cell::new(0),
+            refused: Cell::new(false),
+            reason: RefCell::new(String::new()),
+            asked: RefCell::new(Vec::new()),
+        }
+    };
 }
 
 /// A capability query: device, operator, and the record of a registered operator.
@@ -18,30 +30,33 @@ pub type Question = (Device, ggml_op, usize);
 /// Calls `callback` as a callback: [`refuse`] gives the reason of its answer, [`in_callback`] is true.
 #[inline]
 pub fn call<R>(callback: impl FnOnce() -> R) -> R {
-    struct Leave;
-    impl Drop for Leave {
+    struct Leave<'a>(&'a Memory);
+    impl Drop for Leave<'_> {
         fn drop(&mut self) {
-            DEPTH.set(DEPTH.get() - 1);
+            self.0.depth.set(self.0.depth.get() - 1);
         }
     }
-    DEPTH.set(DEPTH.get() + 1);
-    REFUSED.set(false);
-    let _leave = Leave;
-    callback()
+    MEMORY.with(|memory| {
+        memory.depth.set(memory.depth.get() + 1);
+        memory.refused.set(false);
+        let _leave = Leave(memory);
+        callback()
+    })
 }
 
 /// Notes why the callback that runs on this thread refuses or fails.
 pub fn refuse(text: &str) {
-    REASON.with_borrow_mut(|reason| {
+    MEMORY.with(|memory| {
+        let mut reason = memory.reason.borrow_mut();
         reason.clear();
         reason.push_str(text);
+        memory.refused.set(true);
     });
-    REFUSED.set(true);
 }
 
 /// What the last callback on this thread said by [`refuse`].
 pub fn said() -> Option<String> {
-    REFUSED.replace(false).then(|| REASON.with_borrow(Clone::clone))
+    MEMORY.with(|memory| memory.refused.replace(false).then(|| memory.reason.borrow().clone()))
 }
 
 /// What the last callback on this thread said by [`refuse`], or `or`.
@@ -51,7 +66,7 @@ pub fn reason(or: &str) -> String {
 
 /// Whether this thread is inside a callback.
 pub fn in_callback() -> bool {
-    DEPTH.get() > 0
+    MEMORY.with(|memory| memory.depth.get() > 0)
 }
 
 /// An error inside a callback.
@@ -64,7 +79,8 @@ pub fn outside_only() -> Result<(), Error> {
 
 /// Marks the question as being asked on this thread, until dropped. `None`: it is already.
 pub fn ask(question: Question) -> Option<Asking> {
-    ASKED.with_borrow_mut(|asked| {
+    MEMORY.with(|memory| {
+        let mut asked = memory.asked.borrow_mut();
         if asked.contains(&question) {
             return None;
         }
@@ -78,6 +94,6 @@ pub struct Asking;
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        ASKED.with_borrow_mut(|asked| asked.pop());
+        MEMORY.with(|memory| memory.asked.borrow_mut().pop());
     }
 }

@@ -13,6 +13,7 @@ pub mod direct;
 pub mod explain;
 pub mod facts;
 mod known;
+pub mod launch;
 pub mod legality;
 pub mod op;
 mod optimise;

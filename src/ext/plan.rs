@@ -2,10 +2,10 @@
 
 use super::callback;
 use super::facts::{Facts, Uses};
+pub use super::launch::Launch;
 use super::legality;
 use super::policy::{self, Policy};
 use super::profile::Time;
-pub use super::launch::Launch;
 use super::registry::{self, count, Contents, DeviceTable, Kernel};
 use super::select::{self, choose, Choice, Tried};
 use super::step::{self, Srcs};
@@ -365,23 +365,21 @@ impl Builder<'_> {
                 let step = step::describe(self.device, &nodes[launch.nodes.clone()], &launch.srcs);
                 prepare(&step, &mut out, launch.kernel.data())
             });
-            let fail = |code, text: String, status| {
-                count(&launch.kernel.counts.errors);
-                // SAFETY: as above.
-                let t = unsafe { &*nodes[launch.nodes.end - 1] };
-                let name = &launch.kernel.name;
-                let text = format!("registration '{name}', node '{}' ({}): {text}", shape::name(t), op::op_name(t));
-                Err(Error { status, ..Error::new(code, text) }.by(name).at(t))
-            };
             if status != GGML_STATUS_SUCCESS {
                 let reason = callback::reason("it gave no reason");
-                return fail(GGML_EXT_CODE_CALLBACK, format!("prepare answered {status:?}: {reason}"), status);
+                return fail(
+                    launch,
+                    nodes,
+                    GGML_EXT_CODE_CALLBACK,
+                    format!("prepare answered {status:?}: {reason}"),
+                    status,
+                );
             }
             launch.take(&out);
             count(&launch.kernel.counts.prepared);
             if out.workspace_size > max {
                 let text = format!("prepare asks for {} bytes of workspace, there can be {max}", out.workspace_size);
-                return fail(GGML_EXT_CODE_OUT_OF_MEMORY, text, GGML_STATUS_ALLOC_FAILED);
+                return fail(launch, nodes, GGML_EXT_CODE_OUT_OF_MEMORY, text, GGML_STATUS_ALLOC_FAILED);
             }
             if out.workspace_size > self.plan.workspace {
                 self.plan.workspace = out.workspace_size;
@@ -390,6 +388,22 @@ impl Builder<'_> {
         }
         Ok(())
     }
+}
+
+/// An error about what `prepare` of a launch answered.
+fn fail(
+    launch: &Launch,
+    nodes: &[*mut ggml_tensor],
+    code: ggml_ext_code,
+    text: String,
+    status: ggml_status,
+) -> Result<(), Error> {
+    count(&launch.kernel.counts.errors);
+    // SAFETY: the promise of `build`; a launch has at least one node.
+    let t = unsafe { &*nodes[launch.nodes.end - 1] };
+    let name = &launch.kernel.name;
+    let text = format!("registration '{name}', node '{}' ({}): {text}", shape::name(t), op::op_name(t));
+    Err(Error { status, ..Error::new(code, text) }.by(name).at(t))
 }
 
 /// Whether a rule for `wanted` is asked about nodes like `t`.
