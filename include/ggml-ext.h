@@ -88,6 +88,28 @@
 /* Flag of a registration: a promise that the result has the same bits for any number of threads. `ggml_ext_check` holds it to that. */
 #define GGML_EXT_KERNEL_DETERMINISTIC 4
 
+/* Forms of an explained plan. */
+enum ggml_ext_explain_format {
+  /* Lines of text. */
+  GGML_EXT_EXPLAIN_TEXT = 0,
+  /* One JSON object. */
+  GGML_EXT_EXPLAIN_JSON = 1,
+  /* A graph for Graphviz. */
+  GGML_EXT_EXPLAIN_DOT = 2,
+};
+
+/* How a case of `ggml_ext_check` ended. */
+enum ggml_ext_check_outcome {
+  /* As it must be. */
+  GGML_EXT_CHECK_PASSED = 0,
+  /* Not as it must be; the text says why. */
+  GGML_EXT_CHECK_FAILED = 1,
+  /* It shows nothing about this registration; the text says why. */
+  GGML_EXT_CHECK_NOT_APPLICABLE = 2,
+  /* Found out and not judged, since nothing is promised; the text says what. */
+  GGML_EXT_CHECK_NOTED = 3,
+};
+
 /* What kind of rule was broken. */
 enum ggml_ext_code {
   /* Nothing failed yet on this thread. */
@@ -128,16 +150,8 @@ enum ggml_ext_code {
   GGML_EXT_CODE_CALLBACK = 17,
   /* A fusion or a move would change a result. */
   GGML_EXT_CODE_NOT_LEGAL = 18,
-};
-
-/* Forms of an explained plan. */
-enum ggml_ext_explain_format {
-  /* Lines of text. */
-  GGML_EXT_EXPLAIN_TEXT = 0,
-  /* One JSON object. */
-  GGML_EXT_EXPLAIN_JSON = 1,
-  /* A graph for Graphviz. */
-  GGML_EXT_EXPLAIN_DOT = 2,
+  /* A registration does not do what it must, `ggml_ext_check`. */
+  GGML_EXT_CODE_CHECK_FAILED = 19,
 };
 
 /* Registrations that are released together, `ggml_ext_scope_new`. */
@@ -310,6 +324,92 @@ struct ggml_ext_counters {
   uint64_t ns;
 };
 
+/* A case of `ggml_ext_check`. */
+struct ggml_ext_check_case {
+  /* Set by the library. */
+  size_t struct_size;
+  /* Its name, as in the list at `ggml_ext_check`. */
+  const char *name;
+  /* How it ended. */
+  enum ggml_ext_check_outcome outcome;
+  /* How often the registration ran for it. */
+  uint32_t n_runs;
+  /* Why, or "". Valid during the call. */
+  const char *text;
+};
+
+/* What `ggml_ext_check` is to check, and against what. `build` and `struct_size` are enough. */
+struct ggml_ext_check_params {
+  /* `sizeof(struct ggml_ext_check_params)`. */
+  size_t struct_size;
+  /*
+   Builds a small graph in `ctx` that has the operator or the pattern in it, and answers its result. Inputs are made by
+   `ggml_new_tensor_*`, anew in each call, and are best read by the operator itself. It is called often. The same seed gives the same
+   graph, other seeds may give other shapes. It may find that a tensor it makes has another layout than it asked for, no
+   elements, or is one that it made before; what cannot be built like that is answered with NULL and is no failure. Required.
+   */
+  struct ggml_tensor *(*build)(struct ggml_context *ctx, uint64_t seed, void *user_data);
+  /*
+   Builds the same from other operators: `inputs` are tensors as `build` made them, in that order, contiguous. It gives the
+   result that the registration must have. NULL: the graph of `build` is computed without the registration, which is what an
+   override and a fusion are to be compared with.
+   */
+  struct ggml_tensor *(*reference)(struct ggml_context *ctx, struct ggml_tensor *const *inputs, int n_inputs, uint64_t seed, void *user_data);
+  /*
+   Writes the elements of input number `index` to `data`: contiguous, in the format and shape that `input` has (its strides do not
+   matter here), `size` bytes. False, or NULL: numbers from -1 to 1, integers 0 and 1, at random. An input that it fills is left
+   out of the cases with special numbers. The same arguments give the same elements.
+   */
+  bool (*fill)(const struct ggml_tensor *input, int index, uint64_t seed, void *data, size_t size, void *user_data);
+  /* Told of each case when all are done. NULL: nobody. */
+  void (*on_case)(const struct ggml_ext_check_case *done, void *user_data);
+  /* How many states of `prepare` have not been given back to `destroy`. NULL: the memory in use is looked at, where that can be done. */
+  int64_t (*live)(void *user_data);
+  /*
+   The normalised squared error, `sum((a - b)^2) / sum(b^2)`, that results may have; 0: they are the same bit for bit (any NaN is
+   like any other).
+   */
+  double max_nmse;
+  /* Seeds 1 to this are tried in the plain case; 0: 3. */
+  uint32_t n_seeds;
+  /* Threads of the CPU that are tried, from 1 on; 0: 3. */
+  uint32_t n_threads;
+  /* Names of cases that are left out, with commas between; a name stands for all cases that begin with it and a dot. NULL: none. */
+  const char *leave_out;
+  /* For the callbacks. */
+  void *user_data;
+};
+
+/* What `ggml_ext_check` found. */
+struct ggml_ext_check_report {
+  /* Bytes of this structure, set by the caller; members beyond it are not written. */
+  size_t struct_size;
+  /* Cases. */
+  uint32_t n_cases;
+  /* Cases that passed. */
+  uint32_t n_passed;
+  /* Cases that failed. */
+  uint32_t n_failed;
+  /* Cases that show nothing about this registration. */
+  uint32_t n_not_applicable;
+  /* Cases that found something that is not judged. */
+  uint32_t n_noted;
+  /* How often the registration ran. */
+  uint32_t n_runs;
+  /* The first case that failed, or NULL. Valid, as `text` is, until the next check on this thread. */
+  const char *failed_case;
+  /* Why it failed, or NULL. */
+  const char *text;
+};
+
+/*
+ `skip_alloc` of a backend, found by `ggml_backend_reg_get_proc_address` under the name `ggml_backend_skip_alloc`: whether the backend's
+ own code computes node number `node` of `graph` within a later node, and leaves its data untouched, so that the scheduler need not
+ allocate it. `graph` is what the backend will be given to compute in one call, after its own reordering. The library asks for every
+ node, and allocates it all the same when something else needs it.
+ */
+typedef bool (*ggml_backend_skip_alloc_t)(ggml_backend_t backend, const struct ggml_cgraph *graph, int node);
+
 /* `ggml_ext_cpu_parallel_v1`, as `ggml_backend_reg_get_proc_address` of the CPU gives it: runs a function on a CPU backend's threads. */
 typedef enum ggml_status (*ggml_ext_cpu_parallel_v1_t)(ggml_backend_t backend,
                                                   void (*task)(int ith, int nth, void *user_data),
@@ -432,6 +532,59 @@ void ggml_ext_set_profiling(bool on);
  not come from the thread that is in `execute`; a task cannot share out again.
  */
 enum ggml_status ggml_ext_cpu_parallel_v1(ggml_backend_t backend, void (*task)(int ith, int nth, void *user_data), void *user_data);
+
+/*
+ Explains the graph that a scheduler has at hand, after `ggml_backend_sched_alloc_graph` or a computation and until it is reset: for
+ each node what computes it, which registrations were tried in vain and why, what gets no memory, scratch memory, what is copied
+ between backends, and, while profiling is on, times. The graph and its tensors must still be there.
+
+ As `snprintf`: answers the length of the text without its zero, and writes at most `size` bytes to `dst`, a zero at the end; with
+ `dst` NULL and `size` 0 it measures. 0 with an error: there is no graph at hand, or no such format. Text is UTF-8; what of a
+ tensor's name is none, or cannot be shown, is escaped.
+
+ `GGML_EXT_EXPLAIN_JSON` is one object on one line. Keys are only added; a change that would break readers has another `version`.
+ Nodes are numbered within their split, as in the texts of reasons, and steps through all splits.
+ - `version`: 1.
+ - `totals`: `splits`, `steps`, `nodes`, `launches`, `fusions` (launches for more than one node), `fused_nodes`, `native_ranges`,
+   `native_nodes`, `skipped` (nodes without memory), `skipped_bytes`, `workspace` (bytes, over all backends), `refused`
+   (registrations in `tried`), `mean_ns` (of one run, over all steps).
+ - `splits`: list of `split` (number), `backend`, `device`, `stale` (null or why it must not run any more), `workspace` (bytes),
+   `workspace_for` (a name or null), `forbidden` and `forced` (names in `GGML_EXT_FORBID` and `GGML_EXT_FORCE`), `copied`, `steps`.
+ - `copied`: list of `name`, `split`, `node`, `from` (a backend), `bytes`: tensors copied from other backends before the split.
+ - `steps`: list of `step` (number), `kind` ("native", "kernel", "fusion"), `launch` (null for native code), `runs` and `ns` (how
+   often it was timed, nanoseconds of the calling thread in all), `nodes`.
+ - `launch`: `registration`, `priority`, `flags` (of "capture_safe", "replay_reusable", "deterministic"), `forced`, `workspace`
+   (bytes), `reads`: list of `name`, `split`, `node`, `overlaps` (the result lies over bytes of it).
+ - `nodes`: list of `node` (number), `name`, `op`, `type`, `ne` (four numbers), `bytes`, `computed` (false for views, empty tensors,
+   and nodes not flagged to be computed), `output`, `skipped`, `reads` (list of `name`, `split`, `node`), `tried`.
+ - `tried`: list of `registration`, `nodes` (1 for a kernel; what `match` answered for a rule, 0 when it refused by itself), `reason`.
+ - `split` and `node` of what is read are null when it is not computed in this graph.
+ */
+size_t ggml_ext_explain(ggml_backend_sched_t sched,
+                        enum ggml_ext_explain_format format,
+                        char *dst,
+                        size_t size);
+
+/*
+ Checks the registration `name` of the backend's device: what it computes, against a reference, and what it must leave alone. True:
+ no case failed. False, with an error: a case failed (`GGML_EXT_CODE_CHECK_FAILED`), or the check cannot be made; `report`, if it
+ is not NULL, has the numbers in either case. The registration is forced in all cases but the first; a case in which it cannot be
+ launched shows nothing and says so. Contexts are the check's own, and so is memory, up to a few megabytes besides the tensors.
+
+ Cases: `chosen` (it is used where nothing is forced), `moved` (addresses of prepare are not used in execute), `measure` (it can be
+ prepared before there is memory, and asks for no more scratch later), `plain`, `unfused` (a fusion against the single nodes),
+ `again` and `threads` (the same bits when run again and on 1, 2, 3 threads: held to `GGML_EXT_KERNEL_DETERMINISTIC`, else noted),
+ `contents` (one plan, other numbers), `poison` (whatever was in scratch, in the result and around the tensors), `layout.offset`,
+ `layout.rows`, `layout.planes`, `layout.permuted`, `layout.transposed` (inputs in parts of larger tensors), `empty` (dimensions of
+ 0), `special.nan`, `special.inf`, `special.tiny` (denormal numbers, zeros of both signs), `special.huge`, `same_input` (one tensor
+ as two inputs), `inplace` (the result over a source), `scheduler` (a scheduler's memory, three times), `fusion.consumer`,
+ `fusion.output`, `fusion.view`, `fusion.alias` (nodes that somebody else needs are not fused), `state` (what prepare makes is given
+ back), `guards`, `workspace`, `inputs`, `metadata` (in no run is anything written but the result and scratch).
+ */
+bool ggml_ext_check(ggml_backend_t backend,
+                    const char *name,
+                    const struct ggml_ext_check_params *params,
+                    struct ggml_ext_check_report *report);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -2,12 +2,14 @@
 //!
 //! Layers, lowest first; each imports only from those above it in this list:
 //! [`error`] (what failed, per thread) <- [`tensor`] (contexts, shapes, builders) <- [`graph`] <- [`alloc`] (planner and
-//! allocators) <- [`backend`] (devices, buffers, registry) <- [`sched`] <- [`capi`] (the entry points, one module per header).
+//! allocators) <- [`backend`] (devices, buffers, registry) <- [`ext`] (kernels and fusion rules of applications) <- [`sched`] <- [`check`]
+//! (the validator of registrations) <- [`capi`] (the entry points, one module per header).
 //! Kernels, formats and the gguf parser are crates of their own under `crates/`.
 
 pub mod alloc;
 pub mod backend;
 pub mod capi;
+pub mod check;
 pub mod error;
 pub mod ext;
 pub mod gguf;

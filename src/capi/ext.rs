@@ -114,6 +114,7 @@ entry! {
         GGML_EXT_FEATURE_FUSION
             | GGML_EXT_FEATURE_SKIP_ALLOC
             | GGML_EXT_FEATURE_EXPLAIN
+            | GGML_EXT_FEATURE_CHECK
             | GGML_EXT_FEATURE_SCOPES
             | GGML_EXT_FEATURE_COUNTERS
     }
@@ -295,4 +296,3 @@ entry! {
         profile::set(on);
     }
 }
-

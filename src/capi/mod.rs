@@ -12,6 +12,7 @@ pub mod backend_impl;
 pub mod cpu;
 pub mod device;
 pub mod ext;
+pub mod ext_check;
 pub mod ext_cpu;
 pub mod ext_explain;
 pub mod ggml;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::{Arc, RwLock};
 
 /// The switches, read when a plan is made or a program asks a device.
-#[derive(Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Policy {
     forbid: String,
     force: String,

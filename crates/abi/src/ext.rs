@@ -73,6 +73,8 @@ pub enum ggml_ext_code {
     GGML_EXT_CODE_CALLBACK = 17,
     /// A fusion or a move would change a result.
     GGML_EXT_CODE_NOT_LEGAL = 18,
+    /// A registration does not do what it must, `ggml_ext_check`.
+    GGML_EXT_CODE_CHECK_FAILED = 19,
 }
 }
 
@@ -289,3 +291,110 @@ pub type ggml_ext_cpu_parallel_v1_t = Option<
         user_data: *mut c_void,
     ) -> ggml_status,
 >;
+
+c_enum! {
+/// How a case of `ggml_ext_check` ended.
+pub enum ggml_ext_check_outcome {
+    /// As it must be.
+    GGML_EXT_CHECK_PASSED = 0,
+    /// Not as it must be; the text says why.
+    GGML_EXT_CHECK_FAILED = 1,
+    /// It shows nothing about this registration; the text says why.
+    GGML_EXT_CHECK_NOT_APPLICABLE = 2,
+    /// Found out and not judged, since nothing is promised; the text says what.
+    GGML_EXT_CHECK_NOTED = 3,
+}
+}
+
+/// A case of `ggml_ext_check`.
+#[repr(C)]
+pub struct ggml_ext_check_case {
+    /// Set by the library.
+    pub struct_size: usize,
+    /// Its name, as in the list at `ggml_ext_check`.
+    pub name: *const c_char,
+    /// How it ended.
+    pub outcome: ggml_ext_check_outcome,
+    /// How often the registration ran for it.
+    pub n_runs: u32,
+    /// Why, or "". Valid during the call.
+    pub text: *const c_char,
+}
+
+/// What `ggml_ext_check` is to check, and against what. `build` and `struct_size` are enough.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ggml_ext_check_params {
+    /// `sizeof(struct ggml_ext_check_params)`.
+    pub struct_size: usize,
+    /// Builds a small graph in `ctx` that has the operator or the pattern in it, and answers its result. Inputs are made by
+    /// `ggml_new_tensor_*`, anew in each call, and are best read by the operator itself. It is called often. The same seed gives the same
+    /// graph, other seeds may give other shapes. It may find that a tensor it makes has another layout than it asked for, no
+    /// elements, or is one that it made before; what cannot be built like that is answered with NULL and is no failure. Required.
+    pub build: Option<
+        unsafe extern "C" fn(ctx: *mut ggml_context, seed: u64, user_data: *mut c_void) -> *mut ggml_tensor,
+    >,
+    /// Builds the same from other operators: `inputs` are tensors as `build` made them, in that order, contiguous. It gives the
+    /// result that the registration must have. NULL: the graph of `build` is computed without the registration, which is what an
+    /// override and a fusion are to be compared with.
+    pub reference: Option<
+        unsafe extern "C" fn(
+            ctx: *mut ggml_context,
+            inputs: *const *mut ggml_tensor,
+            n_inputs: c_int,
+            seed: u64,
+            user_data: *mut c_void,
+        ) -> *mut ggml_tensor,
+    >,
+    /// Writes the elements of input number `index` to `data`: contiguous, in the format and shape that `input` has (its strides do not
+    /// matter here), `size` bytes. False, or NULL: numbers from -1 to 1, integers 0 and 1, at random. An input that it fills is left
+    /// out of the cases with special numbers. The same arguments give the same elements.
+    pub fill: Option<
+        unsafe extern "C" fn(
+            input: *const ggml_tensor,
+            index: c_int,
+            seed: u64,
+            data: *mut c_void,
+            size: usize,
+            user_data: *mut c_void,
+        ) -> bool,
+    >,
+    /// Told of each case when all are done. NULL: nobody.
+    pub on_case: Option<unsafe extern "C" fn(done: *const ggml_ext_check_case, user_data: *mut c_void)>,
+    /// How many states of `prepare` have not been given back to `destroy`. NULL: the memory in use is looked at, where that can be done.
+    pub live: Option<unsafe extern "C" fn(user_data: *mut c_void) -> i64>,
+    /// The normalised squared error, `sum((a - b)^2) / sum(b^2)`, that results may have; 0: they are the same bit for bit (any NaN is
+    /// like any other).
+    pub max_nmse: f64,
+    /// Seeds 1 to this are tried in the plain case; 0: 3.
+    pub n_seeds: u32,
+    /// Threads of the CPU that are tried, from 1 on; 0: 3.
+    pub n_threads: u32,
+    /// Names of cases that are left out, with commas between; a name stands for all cases that begin with it and a dot. NULL: none.
+    pub leave_out: *const c_char,
+    /// For the callbacks.
+    pub user_data: *mut c_void,
+}
+
+/// What `ggml_ext_check` found.
+#[repr(C)]
+pub struct ggml_ext_check_report {
+    /// Bytes of this structure, set by the caller; members beyond it are not written.
+    pub struct_size: usize,
+    /// Cases.
+    pub n_cases: u32,
+    /// Cases that passed.
+    pub n_passed: u32,
+    /// Cases that failed.
+    pub n_failed: u32,
+    /// Cases that show nothing about this registration.
+    pub n_not_applicable: u32,
+    /// Cases that found something that is not judged.
+    pub n_noted: u32,
+    /// How often the registration ran.
+    pub n_runs: u32,
+    /// The first case that failed, or NULL. Valid, as `text` is, until the next check on this thread.
+    pub failed_case: *const c_char,
+    /// Why it failed, or NULL.
+    pub text: *const c_char,
+}

@@ -76,7 +76,7 @@ pub const HEADERS: &[Header] = &[
     Header {
         name: "ggml-ext.h",
         about: "Operators, kernels and fusion rules of the application's own; errors as text.",
-        sources: &["crates/abi/src/ext.rs", "src/capi/ext.rs", "src/capi/ext_cpu.rs", "src/capi/ext_explain.rs"],
+        sources: &["crates/abi/src/ext.rs", "src/capi/ext.rs", "src/capi/ext_cpu.rs", "src/capi/ext_explain.rs", "src/capi/ext_check.rs"],
         includes: &["ggml.h", "ggml-backend.h"],
         sys_includes: NONE,
         exclude: NONE,
