@@ -440,7 +440,7 @@ static void splits(void) {
     CHECK(put_file("splits.json", text) && json_holds("splits.json", "splits=2 nodes=7"), "ABI-3: two backends in JSON");
     free(text);
     text = explained(s, GGML_EXT_EXPLAIN_DOT);
-    SAYS(text, "ABI-3: two backends in DOT", "cluster_0", "backend CPU", "cluster_1", "backend fake", "s0_1 -> s1_0 [style=dashed, label=\"copied\"]");
+    SAYS(text, "ABI-3: two backends in DOT", "cluster_0", "backend CPU", "cluster_1", "backend fake", "s0_1 -> s1_0 [style=dashed, label=\" copied\"]");
     free(text);
     ggml_backend_sched_free(s);
     team_free(&t);

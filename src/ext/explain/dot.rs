@@ -22,7 +22,9 @@ struct Paint {
 const NATIVE: Paint = Paint { border: "#c4cad2", ground: "#f6f7f9" };
 const KERNEL: Paint = Paint { border: "#7ea6dd", ground: "#eaf2fc" };
 const FUSION: Paint = Paint { border: "#74b58a", ground: "#e9f6ed" };
-/// Second voice.
+/// First voice.
+const INK: &str = "#1f2933";
+/// Second voice: what is left out, or computes nothing.
 const GREY: &str = "#6b7280";
 /// Of refusals.
 const REFUSAL: &str = "#a4512b";
@@ -164,7 +166,8 @@ fn node(out: &mut String, node: &Node) -> fmt::Result {
     for (cell, sides) in cells.iter().zip(["LTB", "TB", "TBR"]) {
         let (frame, colour) = match node.skipped {
             true => (format!(" BORDER=\"1\" SIDES=\"{sides}\" STYLE=\"dashed\" COLOR=\"#9aa5b1\""), GREY),
-            false => (String::new(), "#1f2933"),
+            false if node.computed => (String::new(), INK),
+            false => (String::new(), GREY),
         };
         let mut text = format!("<FONT COLOR=\"{colour}\">{cell}</FONT>");
         if node.output {
@@ -184,18 +187,14 @@ fn counts(out: &mut String, step: &Step) -> fmt::Result {
     let mut n = HashMap::new();
     for node in &step.nodes {
         n.entry(&node.op).and_modify(|n| *n += 1).or_insert_with(|| {
-            order.push(&node.op);
+            order.push(node);
             1
         });
     }
-    for op in order {
-        let count = small(&format!("{} times", n[op]), GREY);
-        let count = if n[op] > 1 { count } else { " ".to_owned() };
-        writeln!(
-            out,
-            "    <TR><TD ALIGN=\"LEFT\">{}</TD><TD COLSPAN=\"2\" ALIGN=\"LEFT\">{count}</TD></TR>",
-            html(op.as_bytes())
-        )?;
+    for Node { op, computed, .. } in order {
+        let colour = if *computed { INK } else { GREY };
+        let times = if n[op] > 1 { format!("  {}", small(&format!("× {}", n[op]), GREY)) } else { String::new() };
+        wide(out, &format!("<FONT COLOR=\"{colour}\">{}</FONT>{times}", html(op.as_bytes())))?;
     }
     Ok(())
 }
@@ -270,7 +269,7 @@ fn edges(out: &mut String, e: &Explanation) -> fmt::Result {
                     None => continue,
                 };
                 if drawn.insert((from.clone(), i, j)) {
-                    let style = if copied { " [style=dashed, label=\"copied\"]" } else { "" };
+                    let style = if copied { " [style=dashed, label=\" copied\"]" } else { "" };
                     writeln!(out, "  {from} -> s{i}_{j}{style};")?;
                 }
             }
