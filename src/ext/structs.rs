@@ -3,6 +3,7 @@
 
 use crate::error::Error;
 use ggml_oxide_abi::*;
+use std::ffi::{c_char, CStr};
 
 /// A structure of the interface that callers hand in.
 ///
@@ -13,23 +14,33 @@ pub unsafe trait In: Copy {
     const NAME: &'static str;
     /// Bytes of its first version.
     const FIRST: usize;
+    /// The name of the registration that it describes, if it describes one.
+    fn name(&self) -> *const c_char {
+        std::ptr::null()
+    }
 }
 
 // SAFETY: plain C structures of integers, pointers and optional functions, `struct_size` first.
 unsafe impl In for ggml_ext_op_desc {
     const NAME: &'static str = "ggml_ext_op_desc";
     const FIRST: usize = size_of::<ggml_ext_op_desc>();
+    fn name(&self) -> *const c_char {
+        self.name
+    }
 }
 // SAFETY: as above.
 unsafe impl In for ggml_ext_kernel_desc {
     const NAME: &'static str = "ggml_ext_kernel_desc";
     const FIRST: usize = size_of::<ggml_ext_kernel_desc>();
+    fn name(&self) -> *const c_char {
+        self.name
+    }
 }
 
 /// The structure at `at`: members that the caller does not have read as zero; members that this library does not know must be zero.
 ///
 /// # Safety
-/// `at` is NULL or has as many bytes as its `struct_size` says.
+/// `at` is NULL or has as many bytes as its `struct_size` says, with NULL or a C string for its name.
 pub unsafe fn read<T: In>(at: *const T) -> Result<T, Error> {
     if at.is_null() {
         return Err(Error::null(T::NAME));
@@ -45,17 +56,24 @@ pub unsafe fn read<T: In>(at: *const T) -> Result<T, Error> {
         return wrong(format!("{}: struct_size is {size}, this library knows {} bytes", T::NAME, size_of::<T>()));
     }
     let known = size.min(size_of::<T>());
-    // SAFETY: the caller's promise.
-    let beyond = unsafe { std::slice::from_raw_parts(at.cast::<u8>().add(known), size - known) };
-    if beyond.iter().any(|&b| b != 0) {
-        return wrong(format!("{}: a member beyond the {} bytes that this library knows is set", T::NAME, known));
-    }
     // SAFETY: all zero bits are a value (contract of the trait), and so are the caller's bytes.
-    unsafe {
+    let value = unsafe {
         let mut value = std::mem::zeroed::<T>();
         std::ptr::copy_nonoverlapping(at.cast::<u8>(), (&raw mut value).cast::<u8>(), known);
-        Ok(value)
+        value
+    };
+    // SAFETY: the caller's promise.
+    let beyond = unsafe { std::slice::from_raw_parts(at.cast::<u8>().add(known), size - known) };
+    if beyond.iter().all(|&b| b == 0) {
+        return Ok(value);
     }
+    let text = format!("{}: a member beyond the {known} bytes that this library knows is set", T::NAME);
+    if value.name().is_null() {
+        return wrong(text);
+    }
+    // SAFETY: the caller's promise: a description has NULL or a C string there.
+    let name = unsafe { CStr::from_ptr(value.name()) }.to_string_lossy();
+    Err(Error::new(GGML_EXT_CODE_BAD_STRUCT, format!("registration '{name}': {text}")).by(&name))
 }
 
 /// Writes `value` to `to`, as many bytes as the `struct_size` there says, which stays. False for NULL or a size below that of the member.
