@@ -42,6 +42,7 @@ struct probe {
     void (*in_preferred)(const struct ggml_ext_step * step, struct probe * p);
     void (*in_prepare)(const struct ggml_ext_step * step, struct probe * p);
     void (*in_execute)(const struct ggml_ext_run * run, struct probe * p);
+    void (*in_destroy)(struct probe * p);
     int (*match)(struct ggml_cgraph * g, int first, struct probe * p); /* goes before `pattern` */
     void (*optimize)(struct ggml_cgraph * g, struct probe * p);
     void *             more; /* for these */
@@ -157,6 +158,9 @@ static void probe_destroy(void * state, void * data) {
     struct probe *       p = probe_of(data);
     struct probe_state * s = state;
     p->n_destroy++;
+    if (p->in_destroy) {
+        p->in_destroy(p);
+    }
     p->wrong += s < p->states || s >= p->states + p->n_states || s->destroyed++ > 0;
 }
 
