@@ -17,7 +17,7 @@ static int match(struct ggml_cgraph * graph, int first, void * user_data) {
     return q->src[0] == p || q->src[1] == p ? 0 : 3;
 }
 
-/* Formats and layouts, asked once the library has found the match legal. Refusing here and not in match gives it a text. */
+/* Formats and layouts, asked once the library has found the match legal. The texts are shown by an explained plan. */
 static bool supports(const struct ggml_ext_step * step, void * user_data) {
     (void) user_data;
     for (int i = 0; i < 2; i++) {

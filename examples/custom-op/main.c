@@ -1,5 +1,6 @@
 /* A small graph with a registered operator, a kernel in the place of ggml's own and a fusion: what is chosen, what memory it takes, and
  * that the fusion changes no bit of the result. */
+#include "check.h"
 #include "example.h"
 #include "ggml-alloc.h"
 #include "ggml-cpu.h"
@@ -15,6 +16,13 @@ static bool failed(const char * what) {
     struct ggml_ext_error error = { .struct_size = sizeof error };
     fprintf(stderr, "%s failed: %s\n", what, ggml_ext_last_error(&error) ? error.text : "no reason is known");
     return false;
+}
+
+/* The log would say once more what is printed here. */
+static void no_log(enum ggml_log_level level, const char * text, void * user_data) {
+    (void) level;
+    (void) text;
+    (void) user_data;
 }
 
 /* What stays in memory between graphs: data and weights. */
@@ -39,17 +47,22 @@ static bool fill(struct ggml_tensor * t, float scale) {
     return true;
 }
 
+static struct ggml_tensor * named(struct ggml_context * ctx, const char * name, int64_t ne0, int64_t ne1) {
+    struct ggml_tensor * t = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, ne0, ne1);
+    return t ? ggml_set_name(t, name) : NULL;
+}
+
 static bool load(struct model * m, ggml_backend_t cpu) {
     struct ggml_init_params params = { 8 * ggml_tensor_overhead(), NULL, /* no_alloc */ true };
     m->ctx                         = ggml_init(params);
     if (!m->ctx) {
         return failed("ggml_init");
     }
-    m->x          = ggml_new_tensor_2d(m->ctx, GGML_TYPE_F32, CHANNELS, ROWS);
-    m->noise      = ggml_new_tensor_2d(m->ctx, GGML_TYPE_F32, CHANNELS, ROWS);
-    m->gate_x     = ggml_new_tensor_1d(m->ctx, GGML_TYPE_F32, CHANNELS);
-    m->gate_noise = ggml_new_tensor_1d(m->ctx, GGML_TYPE_F32, CHANNELS);
-    m->w          = ggml_new_tensor_2d(m->ctx, GGML_TYPE_F32, CHANNELS, OUT);
+    m->x          = named(m->ctx, "x", CHANNELS, ROWS);
+    m->noise      = named(m->ctx, "noise", CHANNELS, ROWS);
+    m->gate_x     = named(m->ctx, "gate_x", CHANNELS, 1);
+    m->gate_noise = named(m->ctx, "gate_noise", CHANNELS, 1);
+    m->w          = named(m->ctx, "w", CHANNELS, OUT);
     m->buffer     = ggml_backend_alloc_ctx_tensors(m->ctx, cpu);
     return (m->buffer && fill(m->x, 4) && fill(m->noise, 1) && fill(m->gate_x, 1) && fill(m->gate_noise, 1) && fill(m->w, 0.1f))
         || failed("loading");
@@ -63,20 +76,21 @@ static struct ggml_tensor * build(struct ggml_context * ctx, const struct model 
     return out ? ggml_set_name(out, "out") : NULL;
 }
 
-/* How often each registration was chosen, ran, and said no. */
-static void print_counters(ggml_backend_dev_t device) {
-    const char * names[] = { EXAMPLE_SOFTCLIP_CPU, EXAMPLE_SILU_CPU, EXAMPLE_BLEND_CPU };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        struct ggml_ext_counters c = { .struct_size = sizeof c };
-        if (ggml_ext_counters(device, names[i], &c)) {
-            printf("%-22s chosen %d, ran %d, replaced %d nodes, refused %d\n", names[i], (int) c.selected, (int) c.ran, (int) c.fused_nodes,
-                   (int) c.refused);
-        }
+/* What computes each node, and why nothing else does. */
+static bool print_plan(ggml_backend_sched_t sched) {
+    const size_t n    = ggml_ext_explain(sched, GGML_EXT_EXPLAIN_TEXT, NULL, 0);
+    char *       text = n > 0 ? malloc(n + 1) : NULL;
+    const bool   ok   = text && ggml_ext_explain(sched, GGML_EXT_EXPLAIN_TEXT, text, n + 1) == n;
+    if (ok) {
+        printf("%s", text);
     }
+    free(text);
+    return ok || failed("ggml_ext_explain");
 }
 
-/* Builds, places, computes. A scheduler of its own, so that its buffer has the size that this graph needs. */
-static bool run(ggml_backend_t cpu, const struct model * m, int n_threads, float * result, size_t * memory) {
+/* Builds, places, computes. A scheduler of its own, so that its buffer has the size that this graph needs. `title` is printed with the
+ * plan; NULL: neither. */
+static bool run(ggml_backend_t cpu, const struct model * m, int n_threads, const char * title, float * result, size_t * memory) {
     struct ggml_init_params params = { 32 * ggml_tensor_overhead() + ggml_graph_overhead(), NULL, /* no_alloc */ true };
     struct ggml_context *   ctx    = ggml_init(params);
     ggml_backend_sched_t    sched  = ggml_backend_sched_new(&cpu, NULL, 1, GGML_DEFAULT_GRAPH_SIZE, false, false);
@@ -89,6 +103,10 @@ static bool run(ggml_backend_t cpu, const struct model * m, int n_threads, float
         ggml_backend_cpu_set_n_threads(cpu, n_threads);
         /* here registrations are asked, fusions are settled and scratch memory is taken */
         ok = ggml_backend_sched_alloc_graph(sched, graph) || failed("ggml_backend_sched_alloc_graph");
+    }
+    if (ok && title) {
+        printf("-- %s\n", title);
+        ok = print_plan(sched);
     }
     ok = ok && (ggml_backend_sched_graph_compute(sched, graph) == GGML_STATUS_SUCCESS || failed("ggml_backend_sched_graph_compute"));
     if (ok) {
@@ -104,38 +122,29 @@ static float largest_difference(const float * a, const float * b) {
     float largest = 0;
     for (int i = 0; i < N_OUT; i++) {
         const float d = fabsf(a[i] - b[i]);
-        largest       = d <= largest ? largest : d; /* NaN is kept */
+        largest       = isnan(d) || d > largest ? d : largest; /* NaN is kept */
     }
     return largest;
 }
 
 static bool compare(ggml_backend_t cpu, const struct model * m) {
-    static float             fused[N_OUT], one_thread[N_OUT], unfused[N_OUT];
-    size_t                   memory, memory_one, memory_unfused;
-    const ggml_backend_dev_t device = ggml_backend_get_device(cpu);
-
-    printf("-- with the fusion\n");
-    if (!run(cpu, m, 4, fused, &memory)) {
-        return false;
-    }
-    print_counters(device);
-    if (!run(cpu, m, 1, one_thread, &memory_one)) {
+    static float fused[N_OUT], one_thread[N_OUT], unfused[N_OUT];
+    size_t       memory, memory_one, memory_unfused;
+    if (!run(cpu, m, 4, "with the fusion", fused, &memory) || !run(cpu, m, 1, NULL, one_thread, &memory_one)) {
         return false;
     }
     /* no plan uses it any more: its schedulers are gone. Until then the library would refuse, with a text. */
-    if (!ggml_ext_release(device, EXAMPLE_BLEND_CPU)) {
+    if (!ggml_ext_release(ggml_backend_get_device(cpu), EXAMPLE_BLEND_CPU)) {
         return failed("ggml_ext_release");
     }
-    printf("-- without the fusion\n");
-    if (!run(cpu, m, 4, unfused, &memory_unfused)) {
+    if (!run(cpu, m, 4, "without the fusion", unfused, &memory_unfused)) {
         return false;
     }
-    print_counters(device);
     const float between_threads = largest_difference(fused, one_thread), between_plans = largest_difference(fused, unfused);
     printf("-- compute buffer: %zu bytes with the fusion, %zu without\n", memory, memory_unfused);
     printf("-- largest difference: %g between fused and not, %g between four threads and one\n", (double) between_plans,
            (double) between_threads);
-    return between_plans == 0 && between_threads == 0 && memory < memory_unfused;
+    return memcmp(fused, unfused, sizeof fused) == 0 && memcmp(fused, one_thread, sizeof fused) == 0 && memory < memory_unfused;
 }
 
 /* An operator's refusal is an error with a text, at the place where the node is built. */
@@ -151,6 +160,7 @@ static bool show_refusal(void) {
 }
 
 int main(void) {
+    ggml_log_set(no_log, NULL);
     ggml_backend_t   cpu   = ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, NULL);
     ggml_ext_scope_t scope = ggml_ext_scope_new();
     struct model     m     = { 0 };
@@ -159,6 +169,7 @@ int main(void) {
     ok = ok && example_register(ggml_backend_get_device(cpu), scope);
     ok = ok && load(&m, cpu);
     ok = ok && show_refusal();
+    ok = ok && check_all(cpu);
     ok = ok && compare(cpu, &m);
     /* operators, kernels and rules go together */
     ok = (!scope || ggml_ext_scope_release(scope) || failed("ggml_ext_scope_release")) && ok;

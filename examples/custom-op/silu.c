@@ -35,7 +35,8 @@ static enum ggml_status execute(const struct ggml_ext_run * run, void * user_dat
         const float * x = row(node->src[0], r);
         float *       y = row(node, r);
         for (int64_t i = 0; i < node->ne[0]; i++) {
-            y[i] = x[i] / (1 + expf(-x[i]));
+            const float e = expf(-x[i]);
+            y[i]          = isinf(e) ? -0.0f : x[i] / (1 + e); /* the limit, as ggml has it; -inf / inf would be NaN */
         }
     }
     return GGML_STATUS_SUCCESS;

@@ -111,7 +111,8 @@ static enum ggml_status execute(const struct ggml_ext_run * run, void * user_dat
         for (int64_t b = 0; b < n_blocks(x); b++) {
             sum += sums[b * x->ne[0] + i];
         }
-        job.limits[i] = fmaxf(attrs.factor * (float) sqrt(sum / (double) ggml_nrows(x)), attrs.least);
+        const float limit = attrs.factor * (float) sqrt(sum / (double) ggml_nrows(x));
+        job.limits[i]     = limit < attrs.least ? attrs.least : limit; /* NaN stays NaN, which fmaxf would hide */
     }
     return threads->parallel(run->backend, clip, &job);
 }
