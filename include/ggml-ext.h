@@ -33,8 +33,15 @@
  - An override of a built-in operator keeps its numbers, and its aliasing: where the operator may work in place, the result may lie over
    a source (overlap says so).
 
- Environment, names with commas between: GGML_EXT_FORBID (as if not registered), GGML_EXT_FORCE (before all others and before native
- code, wherever it supports the step), GGML_EXT_PROFILE=1 (step times), GGML_EXT_EXPLAIN=FILE (every plan is explained there).
+ Environment, read when a graph is allocated or a device is asked; names have commas between, * is all of them:
+   GGML_EXT_FORBID=NAMES    as if not registered
+   GGML_EXT_FORCE=NAMES     before all others, rules and kernels, and before native code, wherever it supports the step; still only
+                            what is legal. FORBID goes before FORCE
+   GGML_EXT_PROFILE=1       step times, as ggml_ext_set_profiling(true); read once
+   GGML_EXT_EXPLAIN=FILE    each graph that a scheduler allocates is explained there (ggml_ext_explain): appended as text, as a JSON line
+                            if FILE ends in .json, the last one alone if it ends in .dot; the same twice in a row once; while steps are
+                            timed, after its first computation. Memory measurements are not. If it cannot be written, the log has a
+                            warning, once
  */
 
 #ifdef __cplusplus

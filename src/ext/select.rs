@@ -91,6 +91,16 @@ fn preferred(kernel: &Kernel, device: Device, node: &ggml_tensor) -> bool {
     callback::call(|| unsafe { f(&step::describe(device, &nodes, srcs.as_slice()), kernel.data()) })
 }
 
+/// Why registrations of `device` do not take the node, for the text of an error: one clause for each that is for such nodes.
+pub fn why_not(device: Device, node: &ggml_tensor) -> String {
+    let mut text = String::new();
+    if let Some(table) = registry::table(device) {
+        let clause = |t: Tried| text.push_str(&format!("; '{}' on device '{}': {}", t.name, device.name(), t.reason));
+        choose(&table, device, node, &policy::last(), clause);
+    }
+    text
+}
+
 /// The registration that `GGML_EXT_FORCE` gives the node to, whatever rules match there.
 pub fn forced<'a>(table: &'a DeviceTable, device: Device, node: &ggml_tensor, policy: &Policy) -> Option<&'a Kernel> {
     let idle = node.flags & GGML_TENSOR_FLAG_COMPUTE.0 == 0 || shape::is_empty(node) && op::is_extension(node);

@@ -61,9 +61,10 @@ impl Team {
                 return Err(Error::new(
                     GGML_EXT_CODE_NO_KERNEL,
                     format!(
-                        "tensor '{}' lies in memory '{buft}', where no backend can run {}",
+                        "tensor '{}' lies in memory '{buft}', where no backend can run {}{}",
                         shape::name(t),
-                        op::op_name(t)
+                        op::op_name(t),
+                        self.reasons(t)
                     ),
                 )
                 .at(t));
@@ -88,8 +89,16 @@ impl Team {
         Ok(holder)
     }
 
+    /// What registrations that are for nodes like `t` have against it.
+    fn reasons(&self, t: &ggml_tensor) -> String {
+        let mut devices: Vec<_> = self.backends.iter().filter_map(|b| b.device()).collect();
+        devices.dedup();
+        devices.into_iter().map(|d| ext::select::why_not(d, t)).collect()
+    }
+
     fn nobody(&self, t: &ggml_tensor) -> Error {
-        let text = format!("no backend can run {} of tensor '{}'", op::op_name(t), shape::name(t));
+        let reasons = self.reasons(t);
+        let text = format!("no backend can run {} of tensor '{}'{reasons}", op::op_name(t), shape::name(t));
         Error::new(GGML_EXT_CODE_NO_KERNEL, text).at(t)
     }
 

@@ -3,7 +3,7 @@
 use super::scheduler::Sched;
 use crate::error::Error;
 use crate::ext::explain::{self, Copied, Explanation, Portion};
-use crate::ext::profile;
+use crate::ext::{profile, registry};
 
 impl Sched {
     /// Explains the graph at hand; an error when there is none.
@@ -29,7 +29,8 @@ impl Sched {
                     .map(|i| Copied { original: i.original, copies: &i.copies, from: backend(i.home) })
                     .collect(),
                 time: split.time.clone(),
-                observed: self.callback.is_some(),
+                // SAFETY: the caller's promise.
+                stale: unsafe { self.check_split(split, registry::epoch()) }.err().map(|e| e.text),
             })
             .collect();
         // SAFETY: the caller's promise; the splits are of the graph at hand.

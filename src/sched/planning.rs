@@ -2,6 +2,7 @@
 //! memory.
 
 use super::scheduler::Sched;
+use super::split::Split;
 use crate::error::Error;
 use crate::ext::facts::Uses;
 use crate::ext::{plan, registry, run};
@@ -50,23 +51,30 @@ impl Sched {
     /// As [`Sched::plan`], after it.
     pub(super) unsafe fn check_plans(&mut self) -> Result<(), Error> {
         let now = registry::epoch();
-        let Planned { since, may_fuse } = self.planned;
-        for split in &self.splits {
-            // SAFETY: the caller's promise.
-            let nodes = unsafe { graph::nodes(&split.graph) };
-            match &split.plan {
-                // SAFETY: as above.
-                Some(plan) => unsafe { plan.check(nodes, self.callback.is_some()) }?,
-                None if now == since => {}
-                None => {
-                    let backend = self.team.backends[split.backend as usize];
-                    // SAFETY: as above.
-                    unsafe { run::check_native(backend, nodes, may_fuse, since) }?;
-                }
-            }
-        }
+        // SAFETY: the caller's promise.
+        self.splits.iter().try_for_each(|split| unsafe { self.check_split(split, now) })?;
         self.planned.since = now;
         Ok(())
+    }
+
+    /// Whether the split may run as it is, the last change of registrations being number `now`.
+    ///
+    /// # Safety
+    /// As [`Sched::check_plans`].
+    pub(super) unsafe fn check_split(&self, split: &Split, now: u64) -> Result<(), Error> {
+        let Planned { since, may_fuse } = self.planned;
+        // SAFETY: the caller's promise.
+        let nodes = unsafe { graph::nodes(&split.graph) };
+        match &split.plan {
+            // SAFETY: as above.
+            Some(plan) => unsafe { plan.check(nodes, self.callback.is_some()) },
+            None if now == since => Ok(()),
+            None => {
+                let backend = self.team.backends[split.backend as usize];
+                // SAFETY: as above.
+                unsafe { run::check_native(backend, nodes, may_fuse, since) }
+            }
+        }
     }
 
     /// Tells the allocator what gets no memory: what fusions leave out, and what backends say that their own code does.

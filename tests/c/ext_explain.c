@@ -247,9 +247,12 @@ static void environment(struct team * t, ggml_backend_sched_t s) {
 
     /* a node that only a forbidden kernel computes */
     setenv("GGML_EXT_FORBID", "*", 1);
-    FAILS(!again(t, s), GGML_EXT_CODE_NO_KERNEL, NULL, EXT_ANY, "ABI-3: all are forbidden: the operator's node has nobody", "test.affine.v1");
+    FAILS(!again(t, s), GGML_EXT_CODE_NO_KERNEL, NULL, EXT_ANY, "ABI-3: all are forbidden: the operator's node has nobody", "test.affine.v1", "'t.affine' on device 'CPU': GGML_EXT_FORBID names it");
     unsetenv("GGML_EXT_FORBID");
-    ggml_backend_sched_reset(s);
+    own.off = true;
+    own.why = "only on Sundays";
+    FAILS(!again(t, s), GGML_EXT_CODE_NO_KERNEL, NULL, EXT_ANY, "ABI-3: its only kernel refuses", "'t.affine' on device 'CPU': only on Sundays");
+    own.off = false;
     CHECK(again(t, s) && compute(s), "ABI-3: without the switch as before");
     ggml_backend_sched_reset(s);
 }

@@ -34,8 +34,8 @@ pub struct Portion<'a> {
     pub inputs: Vec<Copied<'a>>,
     /// What the portion took as a whole, where there is no plan.
     pub time: Time,
-    /// A callback is to see each node.
-    pub observed: bool,
+    /// Why it must not run any more.
+    pub stale: Option<String>,
 }
 
 fn name(t: &ggml_tensor) -> Name {
@@ -119,7 +119,7 @@ unsafe fn split(portion: &Portion, index: &Index, skipped: &dyn Fn(*const ggml_t
         number: portion.number,
         backend: backend.name().to_owned(),
         device: backend.device().map_or("", |d| d.name()).to_owned(),
-        stale: None,
+        stale: portion.stale.clone(),
         workspace: 0,
         workspace_for: String::new(),
         forbidden: Vec::new(),
@@ -132,7 +132,7 @@ unsafe fn split(portion: &Portion, index: &Index, skipped: &dyn Fn(*const ggml_t
         let tensors = graph::nodes(portion.graph);
         let nodes = tensors.iter().map(|&t| Node { skipped: skipped(t), ..node(&*t, index) }).collect::<Vec<_>>();
         match portion.plan {
-            Some(plan) => of_plan(&mut split, plan, tensors, nodes, portion.observed, index),
+            Some(plan) => of_plan(&mut split, plan, tensors, nodes, index),
             None if nodes.is_empty() => {}
             None => split.steps.push(Step { first: 0, nodes, launch: None, time: portion.time.clone() }),
         }
@@ -157,16 +157,7 @@ unsafe fn node(t: &ggml_tensor, index: &Index) -> Node {
     }
 }
 
-unsafe fn of_plan(
-    split: &mut Split,
-    plan: &Plan,
-    tensors: &[*mut ggml_tensor],
-    mut nodes: Vec<Node>,
-    observed: bool,
-    index: &Index,
-) {
-    // SAFETY: the promise of `collect`.
-    split.stale = unsafe { plan.check(tensors, observed) }.err().map(|e| e.text);
+unsafe fn of_plan(split: &mut Split, plan: &Plan, tensors: &[*mut ggml_tensor], mut nodes: Vec<Node>, index: &Index) {
     split.workspace = plan.workspace;
     split.workspace_for.clone_from(&plan.workspace_for);
     split.forbidden.clone_from(&plan.forbidden);
