@@ -72,6 +72,23 @@ void ggml_gallocr_reserve_n_size(ggml_gallocr_t galloc,
                                  size_t *sizes);
 
 /*
+ Tensors that get no memory from `ggml_gallocr_reserve*` and `ggml_gallocr_alloc_graph` from now on, in the place of those named
+ before; `n_tensors` 0: none. They are the inner results of steps that run as one: whoever reads a skipped tensor, itself or
+ through a view, computes it from what its node reads, and that node is not run. So
+ - what a skipped tensor is computed from keeps its memory until the last reader of the skipped tensor was computed, through
+   any number of skipped tensors;
+ - a node that reads a skipped tensor, or a view of one, never takes the memory of a source, nor does the owner of the memory
+   that it writes into: a fresh result overlaps nothing that it is computed from;
+ - `data` and `buffer` of skipped tensors, and of views of them, stay NULL.
+
+ A skipped tensor that has data already keeps them and is like any other. Allocating a graph fails, with a text naming the
+ tensors, where an input or output is skipped or views a skipped one, and where a node that is not skipped writes into a
+ skipped one. A plan holds for graphs in which the same positions are skipped, whatever the addresses. The tensors are not
+ looked at here and the list is not kept. False: an argument is NULL or negative, or memory is short; then none is skipped.
+ */
+bool ggml_gallocr_set_skipped_tensors(ggml_gallocr_t galloc, struct ggml_tensor *const *tensors, int n_tensors);
+
+/*
  Gives every tensor of the graph that has no data its place. An allocator with one buffer lays it out anew when the graph is
  not the one it was laid out for; with several buffers that is an error: call `ggml_gallocr_reserve_n` first.
  */

@@ -2,7 +2,8 @@
 
 use super::lower::{lower, match_record, Memory, Record, Source};
 use super::plan::plan;
-use super::problem::{Plan, PlanError, Problem, NONE};
+use super::problem::{Plan, PlanError, Problem, Tensor, NONE};
+use super::room;
 use crate::backend::{Buffer, Buft};
 use crate::error::Error;
 use crate::graph::{self, index::Index};
@@ -36,18 +37,24 @@ impl Gallocr {
         Gallocr { memory, buffers, record: None, index: Index::default() }
     }
 
-    /// Tensors that get no memory from now on; what was planned without them is forgotten.
-    pub fn set_skipped(&mut self, tensors: impl IntoIterator<Item = *const ggml_tensor>) {
-        let skipped = tensors.into_iter().map(|t| t.addr()).collect();
-        if skipped != self.memory.skipped {
-            self.memory.skipped = skipped;
-            self.record = None;
+    /// The tensors that get no memory from now on, in the place of those named before. Whoever reads one computes it, so what it is
+    /// computed from stays until then, and a step that reads one takes no source's storage. One that has data keeps them and is like
+    /// any other. A plan holds for graphs in which the same positions are skipped.
+    pub fn set_skipped(&mut self, tensors: impl IntoIterator<Item = *const ggml_tensor>) -> Result<(), Error> {
+        let skipped = &mut self.memory.skipped;
+        skipped.forget();
+        for t in tensors {
+            if let Err(e) = skipped.try_add(t.addr()) {
+                skipped.forget();
+                return Err(e.into());
+            }
         }
+        Ok(())
     }
 
     /// Whether `t` is left out, see [`Gallocr::set_skipped`].
     pub fn is_skipped(&self, t: *const ggml_tensor) -> bool {
-        self.memory.skipped.contains(&t.addr())
+        self.memory.skipped.get(t.addr()).is_some()
     }
 
     /// Lays the buffers out for `graph` and allocates what is missing of them; no tensor is touched.
@@ -68,7 +75,7 @@ impl Gallocr {
         for space in 0..self.buffers.len() {
             self.ensure(space, &plan.chunks[space])?;
         }
-        self.record = Some(Record { problem, plan, keys: self.index.keys().to_vec() });
+        self.record = Some(Record { problem, plan, keys: room::copied(self.index.keys())? });
         Ok(())
     }
 
@@ -95,7 +102,7 @@ impl Gallocr {
     /// As [`Gallocr::reserve`].
     pub unsafe fn fits(&mut self, graph: &ggml_cgraph) -> bool {
         // SAFETY: the caller's promise.
-        unsafe { source(graph, None, None).is_ok_and(|source| self.matching(source).is_some()) }
+        unsafe { source(graph, None, None).is_ok_and(|source| matches!(self.matching(source), Ok(Some(_)))) }
     }
 
     /// Gives every tensor of `graph` that has no storage its address. With one buffer the plan is renewed where the graph is another.
@@ -106,12 +113,12 @@ impl Gallocr {
         // SAFETY: the caller's promise.
         unsafe {
             let source = source(graph, None, None)?;
-            let tensors = match self.matching(source) {
+            let tensors = match self.matching(source)? {
                 Some(tensors) => tensors,
                 None if self.memory.space_of.len() != 1 => return Ok(Outcome::NeedsReserve),
                 None => {
                     self.reserve(graph, None, None)?;
-                    self.index.keys().iter().map(|&t| std::ptr::with_exposed_provenance_mut(t)).collect()
+                    room::collected(self.index.keys().iter().map(|&t| std::ptr::with_exposed_provenance_mut(t)))?
                 }
             };
             for buffer in self.buffers.iter().flatten().flatten() {
@@ -146,13 +153,14 @@ impl Gallocr {
                 let (t, bytes) = (tensor(t), problem.tensors[t as usize].size);
                 Error::memory(format!("tensor '{}' needs {bytes} bytes, more than there can be", shape::name(t)))
             }
+            PlanError::NoMemory => Error::memory("there is no memory to plan the graph"),
             PlanError::Malformed => Error::new(GGML_EXT_CODE_INTERNAL, "the graph was read wrongly"),
         })?;
         Ok((problem, plan))
     }
 
-    unsafe fn matching(&mut self, source: Source) -> Option<Vec<*mut ggml_tensor>> {
-        let record = self.record.as_ref()?;
+    unsafe fn matching(&mut self, source: Source) -> Result<Option<Vec<*mut ggml_tensor>>, Error> {
+        let Some(record) = &self.record else { return Ok(None) };
         // SAFETY: the promise of the callers.
         unsafe { match_record(source, record, &self.memory, &mut self.index) }
     }
@@ -210,13 +218,41 @@ impl Gallocr {
             t.data = base.wrapping_byte_add(slot.place.offset);
             init(buffer, tensor)?;
         }
-        for (&tensor, known) in tensors.iter().zip(&record.problem.tensors) {
-            if known.root != NONE {
+        let all = &record.problem.tensors;
+        let has_place = |known: &Tensor| known.root != NONE && !known.skipped && !all[known.root as usize].skipped;
+        for (&tensor, known) in tensors.iter().zip(all) {
+            if has_place(known) {
                 // SAFETY: the promise of `alloc`.
-                unsafe { place_view(tensor, 0) }?;
+                unsafe { self.place_view(tensor, 0) }?;
             }
         }
         Ok(Outcome::Done)
+    }
+
+    /// Gives a view the address of its storage, if that has one in a buffer.
+    unsafe fn place_view(&self, tensor: *mut ggml_tensor, depth: u32) -> Result<(), Error> {
+        // SAFETY: the promise of `alloc`; what a live tensor views is live, and so is a buffer while it is used. No references kept:
+        // a tensor may be the storage of the next.
+        unsafe {
+            if !(*tensor).buffer.is_null() || depth > 64 {
+                return Ok(());
+            }
+            let (mut storage, mut offset) = ((*tensor).view_src, (*tensor).view_offs);
+            // a skipped view of a view stays without address
+            while !(*storage).view_src.is_null() && self.memory.skips(storage, &*storage) {
+                offset = offset.wrapping_add((*storage).view_offs);
+                storage = (*storage).view_src;
+            }
+            if !(*storage).view_src.is_null() {
+                self.place_view(storage, depth + 1)?;
+            }
+            let Some(buffer) = Buffer::from_raw((*storage).buffer) else { return Ok(()) };
+            let data = (*storage).data;
+            (*tensor).buffer = (*storage).buffer;
+            // storage of no bytes may have no address; then the view has no bytes either
+            (*tensor).data = if data.is_null() { data } else { data.wrapping_byte_add(offset) };
+            init(buffer, tensor)
+        }
     }
 }
 
@@ -241,27 +277,6 @@ fn init(buffer: Buffer, tensor: *mut ggml_tensor) -> Result<(), Error> {
                 format!("the buffer cannot take tensor '{}': {status:?}", shape::name(t)),
             ))
         }
-    }
-}
-
-/// Gives a view the address of its storage, if that has one in a buffer.
-unsafe fn place_view(tensor: *mut ggml_tensor, depth: u32) -> Result<(), Error> {
-    // SAFETY: the promise of `Gallocr::alloc`; what a live tensor views is live, and so is a buffer while it is used. No
-    // references: a tensor may be the storage of the next.
-    unsafe {
-        let storage = (*tensor).view_src;
-        if !(*tensor).buffer.is_null() || depth > 64 {
-            return Ok(());
-        }
-        if !(*storage).view_src.is_null() {
-            place_view(storage, depth + 1)?;
-        }
-        let Some(buffer) = Buffer::from_raw((*storage).buffer) else { return Ok(()) };
-        let data = (*storage).data;
-        (*tensor).buffer = (*storage).buffer;
-        // storage of no bytes may have no address; then the view has no bytes either
-        (*tensor).data = if data.is_null() { data } else { data.wrapping_byte_add((*tensor).view_offs) };
-        init(buffer, tensor)
     }
 }
 

@@ -4,12 +4,12 @@
 
 use super::inplace;
 use super::problem::*;
+use super::room;
 use crate::backend::Buft;
 use crate::error::Error;
 use crate::graph::{self, index::Index};
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;
-use std::collections::HashSet;
 
 /// The kinds of memory that a graph's tensors may go to.
 pub struct Memory {
@@ -17,8 +17,8 @@ pub struct Memory {
     pub spaces: Vec<Buft>,
     /// By buffer number: which of them.
     pub space_of: Vec<u32>,
-    /// Tensors that get no memory, by address.
-    pub skipped: HashSet<usize>,
+    /// Tensors that get no memory unless they have some, by address.
+    pub skipped: Index,
 }
 
 impl Memory {
@@ -33,13 +33,12 @@ impl Memory {
                 spaces.push(buft);
             }
         }
-        Memory { spaces, space_of, skipped: HashSet::new() }
+        Memory { spaces, space_of, skipped: Index::default() }
     }
 
-    fn external(&self, t: *const ggml_tensor, tensor: &ggml_tensor) -> bool {
-        !tensor.data.is_null()
-            || !tensor.buffer.is_null()
-            || !self.skipped.is_empty() && self.skipped.contains(&t.addr())
+    /// Whether `tensor`, at `t`, is to have no storage; one that has some keeps it.
+    pub fn skips(&self, t: *const ggml_tensor, tensor: &ggml_tensor) -> bool {
+        !self.skipped.keys().is_empty() && !is_external(tensor) && self.skipped.get(t.addr()).is_some()
     }
 
     /// Bytes that `tensor` takes in `space`.
@@ -79,6 +78,15 @@ unsafe fn root_of(t: &ggml_tensor) -> Result<Option<(*mut ggml_tensor, bool)>, E
     Err(Error::argument(format!("tensor '{}' is a view of a view without end", shape::name(t))))
 }
 
+fn is_external(t: &ggml_tensor) -> bool {
+    !t.data.is_null() || !t.buffer.is_null()
+}
+
+/// Whether a node of operator `op` writes what it names, rather than looking at it.
+fn writes(op: ggml_op) -> bool {
+    !matches!(op, GGML_OP_NONE | GGML_OP_VIEW | GGML_OP_RESHAPE | GGML_OP_PERMUTE | GGML_OP_TRANSPOSE)
+}
+
 /// A view without operator only says that something must stay.
 fn is_marker(t: &ggml_tensor) -> bool {
     !t.view_src.is_null() && t.op == GGML_OP_NONE
@@ -106,16 +114,16 @@ struct Lowering<'a> {
 /// The tensors of `source`, what they read and what they view are live.
 pub unsafe fn lower(source: Source, memory: &Memory, index: &mut Index) -> Result<Problem, Error> {
     let n = source.nodes.len() + source.leafs.len();
-    index.clear(n + n / 4);
+    index.try_clear(n + n / 4)?;
     let spaces = memory.spaces.iter().map(|b| SpaceRule { alignment: b.alignment(), max_size: b.max_size() });
     let problem = Problem {
-        spaces: spaces.collect(),
-        tensors: Vec::with_capacity(n + n / 4),
-        nodes: Vec::with_capacity(source.nodes.len()),
-        srcs: Vec::with_capacity(source.nodes.len() * 2),
-        leafs: Vec::with_capacity(source.leafs.len()),
+        spaces: room::collected(spaces)?,
+        tensors: room::list(n + n / 4)?,
+        nodes: room::list(source.nodes.len())?,
+        srcs: room::list(source.nodes.len() * 2)?,
+        leafs: room::list(source.leafs.len())?,
     };
-    let mut lowering = Lowering { memory, index, problem, named: Vec::with_capacity(n + n / 4) };
+    let mut lowering = Lowering { memory, index, problem, named: room::list(n + n / 4)? };
     // SAFETY: the caller's promise.
     unsafe { lowering.run(source) }?;
     Ok(lowering.problem)
@@ -144,14 +152,32 @@ impl Lowering<'_> {
                 if may >> j & 1 == 1 && same_layout(t, unsafe { &*src }) {
                     reuse |= 1 << (self.problem.srcs.len() as u32 - first);
                 }
-                self.problem.srcs.push(id);
+                room::push(&mut self.problem.srcs, id)?;
             }
             // SAFETY: as above.
             let tensor = unsafe { self.name(node, space) }?;
             let count = self.problem.srcs.len() as u32 - first;
             self.problem.nodes.push(Node { tensor, first, count, reuse, marker: is_marker(t) });
+            let known = &self.problem.tensors[tensor as usize];
+            if known.root != NONE && !known.skipped && self.problem.tensors[known.root as usize].skipped && writes(t.op)
+            {
+                return Err(self.writes_skipped(tensor));
+            }
         }
         Ok(())
+    }
+
+    #[cold]
+    fn writes_skipped(&self, t: u32) -> Error {
+        let [node, root] = [t, self.problem.tensors[t as usize].root].map(|t| self.title(t));
+        Error::argument(format!("tensor {node} is written into tensor {root}, which is skipped and gets no memory"))
+    }
+
+    /// The name of tensor number `t`, in quotes.
+    fn title(&self, t: u32) -> String {
+        let address = self.index.keys()[t as usize];
+        // SAFETY: the numbers stand for live tensors, by the promise of `lower`.
+        format!("'{}'", shape::name(unsafe { &*std::ptr::with_exposed_provenance::<ggml_tensor>(address) }))
     }
 
     fn space(&self, buffers: Option<&[i32]>, i: usize, what: &str) -> Result<u32, Error> {
@@ -171,7 +197,7 @@ impl Lowering<'_> {
         if !std::mem::replace(&mut self.named[id as usize], true) {
             let tensor = &mut self.problem.tensors[id as usize];
             tensor.space = space;
-            if !tensor.external && tensor.root == NONE {
+            if !tensor.external && !tensor.skipped && tensor.root == NONE {
                 // SAFETY: the promise of `lower`.
                 tensor.size = self.memory.size_in(unsafe { &*t }, space);
             }
@@ -181,30 +207,54 @@ impl Lowering<'_> {
 
     unsafe fn number(&mut self, t: *mut ggml_tensor) -> Result<u32, Error> {
         // exposed: the allocator turns numbers back into tensors
-        let (id, new) = self.index.add(t.expose_provenance());
+        let (id, new) = self.index.try_add(t.expose_provenance())?;
         if !new {
             return Ok(id);
         }
         // SAFETY: the promise of `lower`.
         let tensor = unsafe { &*t };
-        self.problem.tensors.push(Tensor {
+        let known = Tensor {
             size: 0,
             space: 0,
             root: NONE,
             at_start: false,
             input: has(tensor, GGML_TENSOR_FLAG_INPUT),
             output: has(tensor, GGML_TENSOR_FLAG_OUTPUT),
-            external: self.memory.external(t, tensor),
-        });
-        self.named.push(false);
+            external: is_external(tensor),
+            skipped: self.memory.skips(t, tensor),
+        };
+        room::push(&mut self.problem.tensors, known)?;
+        room::push(&mut self.named, false)?;
+        let mut without = known.skipped;
         // SAFETY: the promise of `lower`.
         if let Some((root, at_start)) = unsafe { root_of(tensor) }? {
             // SAFETY: as above. A root is no view: this goes no deeper.
             let root = unsafe { self.number(root) }?;
             let view = &mut self.problem.tensors[id as usize];
             (view.root, view.at_start) = (root, at_start);
+            without |= !known.external && self.problem.tensors[root as usize].skipped;
+        }
+        if without && (known.input || known.output) {
+            return Err(self.flagged(id));
         }
         Ok(id)
+    }
+
+    /// The fault of an input or output that would have no memory.
+    #[cold]
+    fn flagged(&self, t: u32) -> Error {
+        let known = &self.problem.tensors[t as usize];
+        let what = if known.input { "an input" } else { "an output" };
+        let title = self.title(t);
+        Error::argument(match known.skipped {
+            true => format!("tensor {title} is {what} and must have memory: it cannot be skipped"),
+            false => {
+                let root = self.title(known.root);
+                format!(
+                    "tensor {title} is {what} and must have memory: tensor {root}, which it views, cannot be skipped"
+                )
+            }
+        })
     }
 }
 
@@ -224,8 +274,8 @@ struct Matching<'a> {
     found: Vec<*mut ggml_tensor>,
 }
 
-/// The graph's tensors by the record's numbers, if the record's plan holds for it: the same edges, flags and storage, no tensor larger,
-/// and layouts that still allow what the plan writes over.
+/// The graph's tensors by the record's numbers, if the record's plan holds for it: the same edges, flags and storage, the same tensors
+/// skipped, no tensor larger, and layouts that still allow what the plan writes over.
 ///
 /// # Safety
 /// As [`lower`].
@@ -234,24 +284,26 @@ pub unsafe fn match_record(
     record: &Record,
     memory: &Memory,
     index: &mut Index,
-) -> Option<Vec<*mut ggml_tensor>> {
+) -> Result<Option<Vec<*mut ggml_tensor>>, Error> {
     if source.nodes.len() != record.problem.nodes.len() || source.leafs.len() != record.problem.leafs.len() {
-        return None;
+        return Ok(None);
     }
-    let found = vec![std::ptr::null_mut(); record.problem.tensors.len()];
+    let found = room::filled(record.problem.tensors.len(), std::ptr::null_mut())?;
     let mut matching = Matching { record, memory, found };
     // SAFETY: the caller's promise.
     if !unsafe { matching.run(source) } {
-        return None;
+        return Ok(None);
     }
     // Every number has one tensor now. That every tensor has one number is plain when they are the very same as before.
     if matching.found.iter().zip(&record.keys).any(|(t, &key)| t.addr() != key) {
-        index.clear(matching.found.len());
-        if matching.found.iter().any(|t| !index.add(t.addr()).1) {
-            return None;
+        index.try_clear(matching.found.len())?;
+        for t in &matching.found {
+            if !index.try_add(t.addr())?.1 {
+                return Ok(None);
+            }
         }
     }
-    Some(matching.found)
+    Ok(Some(matching.found))
 }
 
 impl Matching<'_> {
@@ -278,7 +330,7 @@ impl Matching<'_> {
                 }
                 // SAFETY: as above.
                 let may_take = || inplace::sources(t.op) >> j & 1 == 1 && same_layout(t, unsafe { &*src });
-                if took == Some(n as u8) && !self.memory.external(node, t) && !may_take() {
+                if took == Some(n as u8) && !is_external(t) && !may_take() {
                     return false;
                 }
             }
@@ -300,7 +352,10 @@ impl Matching<'_> {
         let known = &self.record.problem.tensors[id as usize];
         // SAFETY: the promise of `match_record`.
         let tensor = unsafe { &*t };
-        if known.input != has(tensor, GGML_TENSOR_FLAG_INPUT) || known.output != has(tensor, GGML_TENSOR_FLAG_OUTPUT) {
+        if known.input != has(tensor, GGML_TENSOR_FLAG_INPUT)
+            || known.output != has(tensor, GGML_TENSOR_FLAG_OUTPUT)
+            || known.skipped != self.memory.skips(t, tensor)
+        {
             return false;
         }
         // SAFETY: the promise of `match_record`.
@@ -311,8 +366,8 @@ impl Matching<'_> {
                 known.root != NONE && known.at_start == at_start && unsafe { self.bind(known.root, root) }
             }
             Ok(None) if known.root != NONE => false,
-            // it has storage by now, or needs none: the plan leaves it alone
-            Ok(None) if self.memory.external(t, tensor) => true,
+            // it has storage by now, or gets none: the plan leaves it alone
+            Ok(None) if is_external(tensor) || known.skipped => true,
             Ok(None) => {
                 !known.external
                     && self.record.plan.slots[id as usize]

@@ -1,6 +1,7 @@
 //! Where tensors go: a planner that knows numbers only, and the allocators that give its answers memory.
 //!
-//! - [`space`], [`problem`], [`plan`], `pack`: the planner. Safe code, no pointers, time linear in the nodes.
+//! - [`space`], [`problem`], [`plan`], `lives`, `pack`: the planner. Safe code, no pointers, time linear in the nodes.
+//! - [`room`]: lists as long as a graph.
 //! - [`inplace`]: which operators may write over which source.
 //! - [`lower`]: from a graph to the planner's numbers and back.
 //! - [`gallocr`]: the graph allocator.
@@ -10,10 +11,12 @@
 
 pub mod gallocr;
 pub mod inplace;
+mod lives;
 pub mod lower;
 mod pack;
 pub mod plan;
 pub mod problem;
+pub mod room;
 pub mod space;
 pub mod whole;
 
@@ -23,5 +26,7 @@ pub use gallocr::{Gallocr, Outcome};
 mod plan_tests;
 #[cfg(test)]
 mod size_tests;
+#[cfg(test)]
+mod skip_tests;
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,8 @@
 //! smaller of the two.
 
 use super::plan::Storage;
+use super::room;
+use std::collections::TryReserveError;
 
 /// Above this count packing costs more than planning should; the walk's answer stands.
 const MAX_STORAGES: usize = 2048;
@@ -11,19 +13,25 @@ const MAX_STORAGES: usize = 2048;
 const WORTH: usize = 64;
 
 /// Offsets by storage number and the bytes needed, if fewer than `total`.
-pub(super) fn pack(storages: &[Storage], space: u32, total: usize) -> Option<(usize, Vec<usize>)> {
-    let mut order: Vec<usize> =
-        (0..storages.len()).filter(|&i| storages[i].space == space && storages[i].size > 0).collect();
-    if order.len() < 2
-        || order.len() > MAX_STORAGES
-        || total.saturating_sub(most_alive(storages, &order)) <= total / WORTH
-    {
-        return None;
+pub(super) fn pack(
+    storages: &[Storage],
+    space: u32,
+    total: usize,
+) -> Result<Option<(usize, Vec<usize>)>, TryReserveError> {
+    let here = |s: &Storage| s.space == space && s.size > 0;
+    let n = storages.iter().filter(|s| here(s)).count();
+    if !(2..=MAX_STORAGES).contains(&n) {
+        return Ok(None);
+    }
+    let mut order = room::list(n)?;
+    order.extend((0..storages.len()).filter(|&i| here(&storages[i])));
+    if total.saturating_sub(most_alive(storages, &order)?) <= total / WORTH {
+        return Ok(None);
     }
     order.sort_by_key(|&i| (std::cmp::Reverse(storages[i].size), storages[i].start, i));
-    let mut offsets = vec![0; storages.len()];
+    let mut offsets = room::filled(storages.len(), 0)?;
     // (offset, end, first step, last step) by offset
-    let mut placed: Vec<(usize, usize, u32, u32)> = Vec::with_capacity(order.len());
+    let mut placed: Vec<(usize, usize, u32, u32)> = room::list(n)?;
     let mut need = 0;
     for i in order {
         let s = &storages[i];
@@ -36,19 +44,19 @@ pub(super) fn pack(storages: &[Storage], space: u32, total: usize) -> Option<(us
             cursor = cursor.max(end);
         }
         let offset = best.map_or(cursor, |(_, at)| at);
-        let end = offset.checked_add(s.size).filter(|&end| end < total)?;
+        let Some(end) = offset.checked_add(s.size).filter(|&end| end < total) else { return Ok(None) };
         need = need.max(end);
         offsets[i] = offset;
         let at = placed.partition_point(|p| p.0 <= offset);
         placed.insert(at, (offset, end, s.start, s.end));
     }
-    Some((need, offsets))
+    Ok(Some((need, offsets)))
 }
 
 /// The most bytes in use at any step: no plan is smaller.
-fn most_alive(storages: &[Storage], which: &[usize]) -> usize {
+fn most_alive(storages: &[Storage], which: &[usize]) -> Result<usize, TryReserveError> {
     let steps = which.iter().map(|&i| storages[i].start as usize).max().unwrap_or(0) + 1;
-    let (mut begins, mut ends) = (vec![0u128; steps], vec![0u128; steps]);
+    let (mut begins, mut ends) = (room::filled(steps, 0u128)?, room::filled(steps, 0u128)?);
     for s in which.iter().map(|&i| &storages[i]) {
         begins[s.start as usize] += s.size as u128;
         if let Some(e) = ends.get_mut(s.end as usize) {
@@ -61,5 +69,5 @@ fn most_alive(storages: &[Storage], which: &[usize]) -> usize {
         most = most.max(alive);
         alive -= e;
     }
-    usize::try_from(most).unwrap_or(usize::MAX)
+    Ok(usize::try_from(most).unwrap_or(usize::MAX))
 }

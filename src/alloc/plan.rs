@@ -3,9 +3,15 @@
 //! Leafs and inputs are placed first. Then each node's result is placed, or takes the storage of a source that nothing reads
 //! after it; then what was read for the last time is given back. Views keep what they view alive. Two refinements are tried
 //! and kept only where they make no kind of memory larger: taking storage through a view, and packing all at once ([`super::pack`]).
+//!
+//! A skipped tensor has no storage. Its node's reads are not over when its step is: they are when the skipped tensor itself was read
+//! for the last time, for who reads it computes it. The storage of what that step reads is then still being read, so its result takes
+//! nothing over: it overlaps nothing that it is computed from.
 
+use super::lives::{State, Walkable};
 use super::pack;
 use super::problem::*;
+use super::room;
 use super::space::{Place, Space};
 
 /// Storage that one tensor, or several one after the other, live in.
@@ -26,9 +32,10 @@ pub(super) struct Storage {
 /// Where to put every tensor of `problem`. `resize(tensor, space)`: bytes that a tensor needs in another kind of memory than its own.
 pub fn plan(problem: &Problem, resize: &mut dyn FnMut(u32, u32) -> usize) -> Result<Plan, PlanError> {
     check(problem)?;
-    let mut best = attempt(problem, resize, true)?;
+    let start = Walkable::new(problem)?;
+    let mut best = attempt(problem, &start, resize, true)?;
     if best.used_views && !best.spaces.iter().all(Space::is_tight) {
-        let plain = attempt(problem, resize, false)?;
+        let plain = attempt(problem, &start, resize, false)?;
         if plain.spaces.iter().zip(&best.spaces).any(|(plain, views)| plain.total() < views.total()) {
             best = plain;
         }
@@ -55,43 +62,17 @@ fn check(problem: &Problem) -> Result<(), PlanError> {
     good.then_some(()).ok_or(PlanError::Malformed)
 }
 
-/// What is known of a tensor during the walk.
-#[derive(Clone, Copy, Default)]
-struct State {
-    /// Reads still to come.
-    reads: u32,
-    /// Views of it that are still in use.
-    views: u32,
-    /// Number of the storage that it lives, or lived, in, plus one; 0 while it never had one.
-    home: u32,
-    /// The tensor that owns its storage: itself, or what it views.
-    owner: u32,
-    /// It has that storage still, and nobody else.
-    holds: bool,
-    /// It is to be placed, by its own.
-    placeable: bool,
-    /// It was the result of a step.
-    computed: bool,
-    /// Never given back: it is an output, or used in an order that gives no lifetime.
-    pinned: bool,
-}
-
-impl State {
-    fn new((t, tensor): (usize, &Tensor)) -> Self {
-        let view = tensor.root != NONE;
-        let owner = if view { tensor.root } else { t as u32 };
-        State { owner, placeable: !view && !tensor.external, ..State::default() }
-    }
-}
-
 struct Walk<'a> {
     problem: &'a Problem,
+    start: &'a Walkable,
     resize: &'a mut dyn FnMut(u32, u32) -> usize,
     states: Vec<State>,
     took: Vec<Option<u8>>,
     storages: Vec<Storage>,
     spaces: Vec<Space>,
     resized: Vec<(u32, usize)>,
+    /// Tensors of which one read is over, where one ends another.
+    due: Vec<u32>,
     step: u32,
     /// Whether storage may be taken through a view, and whether it was.
     allow_views: bool,
@@ -100,25 +81,27 @@ struct Walk<'a> {
 
 fn attempt(
     problem: &Problem,
+    start: &Walkable,
     resize: &mut dyn FnMut(u32, u32) -> usize,
     allow_views: bool,
 ) -> Result<Trial, PlanError> {
     let mut walk = Walk {
         problem,
+        start,
         resize,
-        states: problem.tensors.iter().enumerate().map(State::new).collect(),
-        took: vec![None; problem.nodes.len()],
-        storages: Vec::with_capacity(problem.nodes.len() / 2 + problem.leafs.len()),
-        spaces: problem.spaces.iter().map(|s| Space::new(s.max_size)).collect(),
+        states: room::copied(&start.states)?,
+        took: room::filled(problem.nodes.len(), None)?,
+        storages: room::list(problem.nodes.len() + problem.leafs.len())?,
+        spaces: room::collected(problem.spaces.iter().map(|s| Space::new(s.max_size)))?,
         resized: Vec::new(),
+        due: Vec::new(),
         step: 0,
         allow_views,
         used_views: false,
     };
-    walk.count();
     walk.place_fixed()?;
     walk.run()?;
-    let homes = walk.states.iter().map(|s| s.home).collect();
+    let homes = room::collected(walk.states.iter().map(|s| s.home))?;
     let Walk { took, storages, spaces, resized, used_views, .. } = walk;
     Ok(Trial { homes, took, storages, spaces, resized, used_views })
 }
@@ -144,7 +127,7 @@ impl Trial {
             if sizes.len() != 1 || space.is_tight() {
                 continue;
             }
-            if let Some((packed, offsets)) = pack::pack(&self.storages, s as u32, total) {
+            if let Some((packed, offsets)) = pack::pack(&self.storages, s as u32, total)? {
                 sizes[0] = packed;
                 for (storage, offset) in self.storages.iter_mut().zip(offsets).filter(|(st, _)| st.space == s as u32) {
                     storage.place.offset = offset;
@@ -155,7 +138,7 @@ impl Trial {
             let storage = self.storages.get((home as usize).checked_sub(1)?)?;
             Some(Slot { space: storage.space, place: storage.place, size: tensor.size })
         };
-        let mut slots: Vec<Option<Slot>> = self.homes.iter().zip(&problem.tensors).map(slot).collect();
+        let mut slots = room::collected(self.homes.iter().zip(&problem.tensors).map(slot))?;
         for (t, bytes) in self.resized {
             if let Some(slot) = slots[t as usize].as_mut() {
                 slot.size = bytes;
@@ -166,62 +149,25 @@ impl Trial {
 }
 
 impl Walk<'_> {
-    fn tensor(&self, t: u32) -> Tensor {
-        self.problem.tensors[t as usize]
+    fn tensor(&self, t: u32) -> &Tensor {
+        &self.problem.tensors[t as usize]
     }
 
     fn state(&mut self, t: u32) -> &mut State {
         &mut self.states[t as usize]
     }
 
-    /// Reads and views of every tensor; outputs and odd orders are pinned.
-    fn count(&mut self) {
-        let problem = self.problem;
-        for node in &problem.nodes {
-            let state = self.state(node.tensor);
-            // a result that was read or computed before has no interval: nobody else may have its storage. A cast names itself
-            // as its second source, so this node's own reads do not count.
-            if !node.marker && (state.computed || state.reads > 0 && !problem.tensors[node.tensor as usize].external) {
-                state.pinned = true;
-            }
-            state.computed |= !node.marker;
-            for &src in problem.srcs_of(node) {
-                self.state(src).reads += 1;
-            }
-        }
-        for (t, tensor) in problem.tensors.iter().enumerate() {
-            let state = self.states[t];
-            if tensor.root != NONE {
-                if state.reads > 0 || state.computed {
-                    self.state(tensor.root).views += 1;
-                }
-                if state.pinned || tensor.output {
-                    self.state(tensor.root).pinned = true;
-                }
-            } else if tensor.output {
-                self.states[t].pinned = true;
-            }
-        }
-    }
-
     /// Leafs, then inputs in the order in which the nodes name them.
     fn place_fixed(&mut self) -> Result<(), PlanError> {
-        let problem = self.problem;
-        for &leaf in &problem.leafs {
-            self.place(leaf)?;
-        }
-        for node in &problem.nodes {
-            for &t in std::iter::once(&node.tensor).chain(problem.srcs_of(node)) {
-                if self.tensor(t).input {
-                    self.place(t)?;
-                }
-            }
+        let (problem, start) = (self.problem, self.start);
+        for &t in problem.leafs.iter().chain(&start.inputs) {
+            self.place(t)?;
         }
         Ok(())
     }
 
     fn run(&mut self) -> Result<(), PlanError> {
-        let problem = self.problem;
+        let (problem, start) = (self.problem, self.start);
         for (i, node) in problem.nodes.iter().enumerate() {
             self.step = i as u32;
             let srcs = problem.srcs_of(node);
@@ -229,32 +175,40 @@ impl Walk<'_> {
                 self.place(src)?;
             }
             if self.needs_place(node.tensor) {
-                self.took[i] = if node.reuse == 0 { None } else { self.take_over(node, srcs) };
+                self.took[i] = if node.reuse == 0 { None } else { self.take_over(node, srcs)? };
                 if self.took[i].is_none() {
                     self.place(node.tensor)?;
                 }
             }
-            for &src in srcs {
-                self.read(src);
+            if start.any_skipped() {
+                self.read_with_skipped(node, srcs)?;
+            } else {
+                for &src in srcs {
+                    self.read(src)?;
+                }
             }
         }
         Ok(())
     }
 
+    #[inline]
     fn needs_place(&self, t: u32) -> bool {
         let state = &self.states[t as usize];
         state.placeable && state.home == 0
     }
 
+    #[inline]
     fn place(&mut self, t: u32) -> Result<(), PlanError> {
         if !self.needs_place(t) {
             return Ok(());
         }
         let tensor = self.tensor(t);
-        let alignment = self.problem.spaces[tensor.space as usize].alignment;
-        let size = padded(tensor.size, alignment).ok_or(PlanError::TooLarge(t))?;
-        let place = self.spaces[tensor.space as usize].take(size).ok_or(PlanError::TooLarge(t))?;
-        self.storages.push(Storage { space: tensor.space, place, size, used: size, start: self.step, end: u32::MAX });
+        let (own, space) = (tensor.size, tensor.space);
+        let alignment = self.problem.spaces[space as usize].alignment;
+        let size = padded(own, alignment).ok_or(PlanError::TooLarge(t))?;
+        let place = self.spaces[space as usize].take(size)?.ok_or(PlanError::TooLarge(t))?;
+        let storage = Storage { space, place, size, used: size, start: self.step, end: u32::MAX };
+        room::push(&mut self.storages, storage)?;
         let home = self.storages.len() as u32;
         let state = self.state(t);
         (state.home, state.holds) = (home, true);
@@ -262,7 +216,10 @@ impl Walk<'_> {
     }
 
     /// Gives the node the storage of a source that dies with this step. The source's index.
-    fn take_over(&mut self, node: &Node, srcs: &[u32]) -> Option<u8> {
+    fn take_over(&mut self, node: &Node, srcs: &[u32]) -> Result<Option<u8>, PlanError> {
+        if self.states[node.tensor as usize].fresh {
+            return Ok(None);
+        }
         for (i, &src) in srcs.iter().enumerate().filter(|(i, _)| *i < 16 && node.reuse >> i & 1 == 1) {
             let owner = self.states[src as usize].owner;
             let via_view = owner != src;
@@ -274,35 +231,36 @@ impl Walk<'_> {
             }
             let number = o.home as usize - 1;
             let storage = self.storages[number];
-            let own = self.tensor(node.tensor);
-            let size = if own.space == storage.space { own.size } else { (self.resize)(node.tensor, storage.space) };
+            let (size, space) = (self.tensor(node.tensor).size, self.tensor(node.tensor).space);
+            let size = if space == storage.space { size } else { (self.resize)(node.tensor, storage.space) };
             let alignment = self.problem.spaces[storage.space as usize].alignment;
             let Some(padded) = padded(size, alignment).filter(|&p| p <= storage.used) else {
                 continue;
             };
             if padded < storage.used {
                 let tail = Place { offset: storage.place.offset + padded, ..storage.place };
-                self.spaces[storage.space as usize].give(tail, storage.used - padded);
+                self.spaces[storage.space as usize].give(tail, storage.used - padded)?;
                 self.storages[number].used = padded;
             }
-            if own.space != storage.space {
-                self.resized.push((node.tensor, size));
+            if space != storage.space {
+                room::push(&mut self.resized, (node.tensor, size))?;
             }
             self.used_views |= via_view;
             self.state(owner).holds = false;
             let state = self.state(node.tensor);
             (state.home, state.holds) = (o.home, true);
-            return Some(i as u8);
+            return Ok(Some(i as u8));
         }
-        None
+        Ok(None)
     }
 
     /// One read of `t` is over. Gives its storage back when nothing else reads that.
-    fn read(&mut self, t: u32) {
+    #[inline]
+    fn read(&mut self, t: u32) -> Result<(), PlanError> {
         let state = self.state(t);
         state.reads -= 1;
         if state.reads > 0 || state.views > 0 {
-            return;
+            return Ok(());
         }
         let owner = state.owner;
         let state = self.state(owner);
@@ -310,12 +268,47 @@ impl Walk<'_> {
             state.views -= 1;
         }
         if state.reads > 0 || state.views > 0 || state.pinned || !state.holds {
-            return;
+            return Ok(());
         }
         state.holds = false;
         let home = state.home as usize - 1;
         let storage = &mut self.storages[home];
         storage.end = self.step;
-        self.spaces[storage.space as usize].give(storage.place, storage.used);
+        Ok(self.spaces[storage.space as usize].give(storage.place, storage.used)?)
+    }
+
+    /// The reads of `node` are over, or with a skipped one only put off; and those that were put off for what `node` read.
+    fn read_with_skipped(&mut self, node: &Node, srcs: &[u32]) -> Result<(), PlanError> {
+        let put_off = self.states[node.tensor as usize].skipped && !node.marker;
+        for &src in srcs {
+            // a tensor that is its own source does not wait for itself
+            if !put_off || src == node.tensor {
+                room::push(&mut self.due, src)?;
+            }
+        }
+        while let Some(t) = self.due.pop() {
+            let owner = self.states[t as usize].owner;
+            let before = [t, owner].map(|t| self.states[t as usize].in_use());
+            self.read(t)?;
+            self.end_of_skipped(t, before[0])?;
+            if owner != t {
+                self.end_of_skipped(owner, before[1])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// If `t` is a skipped tensor whose last reader was computed just now, the reads of its own step are over.
+    fn end_of_skipped(&mut self, t: u32, was_in_use: bool) -> Result<(), PlanError> {
+        let state = self.states[t as usize];
+        if !state.skipped || !was_in_use || state.in_use() || state.pinned {
+            return Ok(());
+        }
+        let problem = self.problem;
+        let Some(node) = problem.nodes.get(self.start.made_by[t as usize] as usize) else { return Ok(()) };
+        for &src in problem.srcs_of(node).iter().filter(|&&src| src != t) {
+            room::push(&mut self.due, src)?;
+        }
+        Ok(())
     }
 }

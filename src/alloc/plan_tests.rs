@@ -5,18 +5,18 @@ use super::plan::plan;
 use super::problem::*;
 
 /// A small generator of numbers; the same for every run.
-struct Rng(u64);
+pub(super) struct Rng(pub u64);
 impl Rng {
-    fn below(&mut self, n: u64) -> u64 {
+    pub fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (self.0 >> 33) % n
     }
-    fn one_in(&mut self, n: u64) -> bool {
+    pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 }
 
-fn random_problem(seed: u64) -> Problem {
+pub(super) fn random_problem(seed: u64) -> Problem {
     let mut r = Rng(seed);
     for _ in 0..8 {
         r.below(2);
@@ -86,11 +86,7 @@ fn lifetimes(p: &Problem) -> Vec<Option<(u32, u32)>> {
         }
         for &src in p.srcs_of(node) {
             reads[src as usize] += 1;
-            for t in [src, owner(src)] {
-                if let Some(l) = life[t as usize].as_mut() {
-                    l.1 = i as u32;
-                }
-            }
+            wanted(p, src, i as u32, &mut life);
         }
     }
     // what nobody reads, and what the caller wants to see, lives on; so does what its views live in
@@ -103,14 +99,34 @@ fn lifetimes(p: &Problem) -> Vec<Option<(u32, u32)>> {
         })
         .collect();
     for t in forever {
-        if let Some(l) = life[owner(t) as usize].as_mut() {
-            l.1 = u32::MAX;
-        }
+        wanted(p, owner(t), u32::MAX, &mut life);
+        wanted(p, t, u32::MAX, &mut life);
     }
     life
 }
 
-fn check(p: &Problem, plan: &Plan) {
+/// Notes that `t` is read at `step`, and with it all that skipped tensors among it are computed from.
+fn wanted(p: &Problem, t: u32, step: u32, life: &mut [Option<(u32, u32)>]) {
+    let mut rest = vec![t];
+    let mut seen = vec![false; p.tensors.len()];
+    while let Some(t) = rest.pop() {
+        if std::mem::replace(&mut seen[t as usize], true) {
+            continue;
+        }
+        if let Some(l) = life[t as usize].as_mut() {
+            l.1 = l.1.max(step);
+        }
+        if p.tensors[t as usize].root != NONE {
+            rest.push(p.tensors[t as usize].root);
+        }
+        if p.tensors[t as usize].skipped {
+            let steps = p.nodes.iter().filter(|n| n.tensor == t && !n.marker);
+            rest.extend(steps.flat_map(|n| p.srcs_of(n)));
+        }
+    }
+}
+
+pub(super) fn check(p: &Problem, plan: &Plan) {
     let life = lifetimes(p);
     let took_at = |a: u32, b: u32, step: u32| {
         let Some(node) = p.nodes.get(step as usize) else { return false };
@@ -123,7 +139,11 @@ fn check(p: &Problem, plan: &Plan) {
     let mut held = Vec::new();
     for (t, tensor) in p.tensors.iter().enumerate() {
         let named = life[t].is_some();
-        assert_eq!(plan.slots[t].is_some(), named && !tensor.external && tensor.root == NONE, "tensor {t}");
+        assert_eq!(
+            plan.slots[t].is_some(),
+            named && !tensor.external && !tensor.skipped && tensor.root == NONE,
+            "tensor {t}"
+        );
         if let (Some(slot), Some(l)) = (plan.slots[t], life[t]) {
             let alignment = p.spaces[slot.space as usize].alignment;
             assert_eq!(slot.place.offset % alignment, 0);

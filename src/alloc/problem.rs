@@ -1,6 +1,7 @@
 //! What the planner is asked and what it answers: numbers only, no pointers.
 
 use super::space::Place;
+use std::collections::TryReserveError;
 
 /// "No tensor" among tensor numbers.
 pub const NONE: u32 = u32::MAX;
@@ -20,14 +21,17 @@ pub struct Tensor {
     pub input: bool,
     /// Its storage is never given to another.
     pub output: bool,
-    /// It has storage already, or needs none: it is left alone.
+    /// It has storage already: it is left alone.
     pub external: bool,
+    /// It never gets storage: the step that computes it is left to those that read it. Reading it is reading what that step reads.
+    pub skipped: bool,
 }
 
 impl Tensor {
     /// A tensor of `size` bytes in `space` with nothing special.
     pub fn plain(size: usize, space: u32) -> Self {
-        Tensor { size, space, root: NONE, at_start: false, input: false, output: false, external: false }
+        let root = NONE;
+        Tensor { size, space, root, at_start: false, input: false, output: false, external: false, skipped: false }
     }
 }
 
@@ -91,7 +95,7 @@ pub struct Slot {
 /// The answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// By tensor number; `None` for views, external tensors and those that nothing names.
+    /// By tensor number; `None` for views, external and skipped tensors and those that nothing names.
     pub slots: Vec<Option<Slot>>,
     /// Bytes of each chunk of each kind of memory.
     pub chunks: Vec<Vec<usize>>,
@@ -113,4 +117,12 @@ pub enum PlanError {
     TooLarge(u32),
     /// A number in the problem points nowhere.
     Malformed,
+    /// There is no memory for the plan itself.
+    NoMemory,
+}
+
+impl From<TryReserveError> for PlanError {
+    fn from(_: TryReserveError) -> Self {
+        PlanError::NoMemory
+    }
 }

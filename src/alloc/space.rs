@@ -3,10 +3,16 @@
 //! The policy is the one whose sizes clients know: the smallest fitting hole, else the open end that grows least, else a new
 //! chunk. A list entry is a range of the future buffer; no memory is touched here.
 
+use super::room;
+use std::collections::TryReserveError;
+
 /// Chunks that one kind of memory may be split into.
 pub const MAX_CHUNKS: usize = 16;
 /// Room of the last chunk: a backend gives that much or says that it cannot.
 const OPEN: usize = usize::MAX / 2;
+
+/// Free ranges that a chunk has room for at first.
+const HOLES: usize = 64;
 
 /// Where something lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,8 +67,12 @@ impl Space {
     }
 
     /// Takes `size` bytes; `None` when no address is left.
-    pub fn take(&mut self, size: usize) -> Option<Place> {
-        let (chunk, hole) = self.best_hole(size).or_else(|| self.best_end(size)).or_else(|| self.new_chunk(size))?;
+    pub fn take(&mut self, size: usize) -> Result<Option<Place>, TryReserveError> {
+        let found = match self.best_hole(size).or_else(|| self.best_end(size)) {
+            None => self.new_chunk(size)?,
+            found => found,
+        };
+        let Some((chunk, hole)) = found else { return Ok(None) };
         let c = &mut self.chunks[chunk];
         let h = &mut c.holes[hole];
         let offset = h.offset;
@@ -74,15 +84,12 @@ impl Space {
         c.high = c.high.max(offset + size);
         self.live = self.live.saturating_add(size);
         self.peak = self.peak.max(self.live);
-        Some(Place { chunk: chunk as u32, offset })
+        Ok(Some(Place { chunk: chunk as u32, offset }))
     }
 
     /// Gives back `size` bytes at `place`.
-    pub fn give(&mut self, place: Place, size: usize) {
-        let Some(c) = self.chunks.get_mut(place.chunk as usize) else { return };
-        if size == 0 {
-            return;
-        }
+    pub fn give(&mut self, place: Place, size: usize) -> Result<(), TryReserveError> {
+        let Some(c) = self.chunks.get_mut(place.chunk as usize).filter(|_| size > 0) else { return Ok(()) };
         self.live -= size.min(self.live);
         let at = c.holes.partition_point(|h| h.offset < place.offset);
         let joins_next = c.holes.get(at).is_some_and(|h| place.offset + size == h.offset);
@@ -97,8 +104,12 @@ impl Space {
                 c.holes[at].offset = place.offset;
                 c.holes[at].size += size;
             }
-            (false, false) => c.holes.insert(at, Hole { offset: place.offset, size }),
+            (false, false) => {
+                c.holes.try_reserve(1)?;
+                c.holes.insert(at, Hole { offset: place.offset, size });
+            }
         }
+        Ok(())
     }
 
     /// The smallest hole that fits, open ends aside; of equal ones the one that lies furthest; of chunks the last.
@@ -127,18 +138,20 @@ impl Space {
         best.map(|(_, at)| at)
     }
 
-    fn new_chunk(&mut self, size: usize) -> Option<(usize, usize)> {
+    fn new_chunk(&mut self, size: usize) -> Result<Option<(usize, usize)>, TryReserveError> {
         if self.chunks.len() >= MAX_CHUNKS {
-            return None;
+            return Ok(None);
         }
         // A tensor above the limit gets a chunk of its own size: the backend gives it or says that it cannot.
         let last = self.chunks.len() == MAX_CHUNKS - 1;
         let room = if last { OPEN } else { self.max_chunk.max(size) };
         if size > OPEN || room < size {
-            return None;
+            return Ok(None);
         }
-        self.chunks.push(Chunk { holes: vec![Hole { offset: 0, size: room }], high: 0 });
-        Some((self.chunks.len() - 1, 0))
+        let mut holes = room::list(HOLES)?;
+        holes.push(Hole { offset: 0, size: room });
+        room::push(&mut self.chunks, Chunk { holes, high: 0 })?;
+        Ok(Some((self.chunks.len() - 1, 0)))
     }
 }
 
@@ -150,39 +163,39 @@ mod tests {
     #[test]
     fn smallest_hole_then_open_end() {
         let mut s = Space::new(usize::MAX);
-        let p: Vec<Place> = [64, 32, 96, 32].iter().map(|&n| s.take(n).unwrap()).collect();
+        let p: Vec<Place> = [64, 32, 96, 32].iter().map(|&n| s.take(n).unwrap().unwrap()).collect();
         assert_eq!(p.iter().map(|p| p.offset).collect::<Vec<_>>(), [0, 64, 96, 192]);
-        s.give(p[0], 64);
-        s.give(p[2], 96);
-        assert_eq!(s.take(64).unwrap().offset, 0);
-        assert_eq!(s.take(64).unwrap().offset, 96);
-        assert_eq!(s.take(64).unwrap().offset, 224);
+        s.give(p[0], 64).unwrap();
+        s.give(p[2], 96).unwrap();
+        assert_eq!(s.take(64).unwrap().unwrap().offset, 0);
+        assert_eq!(s.take(64).unwrap().unwrap().offset, 96);
+        assert_eq!(s.take(64).unwrap().unwrap().offset, 224);
         assert_eq!(s.sizes(), [288]);
     }
 
     #[test]
     fn neighbours_join() {
         let mut s = Space::new(usize::MAX);
-        let p: Vec<Place> = (0..4).map(|_| s.take(32).unwrap()).collect();
+        let p: Vec<Place> = (0..4).map(|_| s.take(32).unwrap().unwrap()).collect();
         for i in [0, 2, 1, 3] {
-            s.give(p[i], 32);
+            s.give(p[i], 32).unwrap();
         }
-        assert_eq!(s.take(128).unwrap().offset, 0);
+        assert_eq!(s.take(128).unwrap().unwrap().offset, 0);
         assert_eq!(s.sizes(), [128]);
     }
 
     #[test]
     fn chunks_and_the_end_of_addresses() {
         let mut s = Space::new(128);
-        assert_eq!(s.take(96).unwrap(), Place { chunk: 0, offset: 0 });
-        assert_eq!(s.take(64).unwrap(), Place { chunk: 1, offset: 0 });
-        assert_eq!(s.take(32).unwrap(), Place { chunk: 0, offset: 96 });
-        assert_eq!(s.take(512).unwrap(), Place { chunk: 2, offset: 0 });
-        assert_eq!(s.take(64).unwrap(), Place { chunk: 1, offset: 64 });
-        assert_eq!(s.take(usize::MAX - 31), None);
+        assert_eq!(s.take(96).unwrap().unwrap(), Place { chunk: 0, offset: 0 });
+        assert_eq!(s.take(64).unwrap().unwrap(), Place { chunk: 1, offset: 0 });
+        assert_eq!(s.take(32).unwrap().unwrap(), Place { chunk: 0, offset: 96 });
+        assert_eq!(s.take(512).unwrap().unwrap(), Place { chunk: 2, offset: 0 });
+        assert_eq!(s.take(64).unwrap().unwrap(), Place { chunk: 1, offset: 64 });
+        assert_eq!(s.take(usize::MAX - 31), Ok(None));
         assert_eq!(s.sizes(), [128, 128, 512]);
         for _ in 0..200 {
-            s.take(128).unwrap();
+            s.take(128).unwrap().unwrap();
         }
         assert_eq!(s.sizes().len(), MAX_CHUNKS);
     }
@@ -190,9 +203,9 @@ mod tests {
     #[test]
     fn nothing_takes_no_room() {
         let mut s = Space::new(128);
-        let p = s.take(0).unwrap();
-        s.give(p, 0);
-        assert_eq!(s.take(128).unwrap().offset, 0);
+        let p = s.take(0).unwrap().unwrap();
+        s.give(p, 0).unwrap();
+        assert_eq!(s.take(128).unwrap().unwrap().offset, 0);
         assert_eq!(s.sizes(), [128]);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::graph::or_report;
 use super::Fallback;
-use crate::alloc::{inplace, whole, Gallocr, Outcome};
+use crate::alloc::{inplace, room, whole, Gallocr, Outcome};
 use crate::backend::{Backend, Buffer, Buft};
 use crate::entry;
 use crate::error::Error;
@@ -48,16 +48,22 @@ unsafe fn tensors_of(ctx: *mut ggml_context) -> Result<Vec<*mut ggml_tensor>, Er
     unsafe { Context::from_ptr(ctx) }.ok_or_else(|| null("context")).and_then(|ctx| whole::tensors_of(ctx))
 }
 
-unsafe fn some_tensors(tensors: *mut *mut ggml_tensor, n: c_int) -> Result<Vec<*mut ggml_tensor>, Error> {
+/// `n` tensors at `tensors`, none of them NULL.
+unsafe fn some_tensors<'a>(tensors: *const *mut ggml_tensor, n: c_int) -> Result<&'a [*mut ggml_tensor], Error> {
     if n > 0 && tensors.is_null() {
         return Err(null("list of tensors"));
     }
     // SAFETY: the contract of the entry points.
-    let list = if n > 0 { unsafe { std::slice::from_raw_parts(tensors, n as usize) }.to_vec() } else { Vec::new() };
-    if list.iter().any(|t| t.is_null()) {
-        return Err(null("tensor"));
+    let list = if n > 0 { unsafe { std::slice::from_raw_parts(tensors, n as usize) } } else { &[] };
+    match list.iter().position(|t| t.is_null()) {
+        Some(i) => Err(null(&format!("tensor {i} of the list"))),
+        None => Ok(list),
     }
-    Ok(list)
+}
+
+unsafe fn own_list(tensors: *mut *mut ggml_tensor, n: c_int) -> Result<Vec<*mut ggml_tensor>, Error> {
+    // SAFETY: the contract of the entry points.
+    Ok(room::copied(unsafe { some_tensors(tensors, n) }?)?)
 }
 
 unsafe fn alloc_all(
@@ -164,6 +170,30 @@ entry! {
         }))
     }
 
+    /// Tensors that get no memory from `ggml_gallocr_reserve*` and `ggml_gallocr_alloc_graph` from now on, in the place of those named
+    /// before; `n_tensors` 0: none. They are the inner results of steps that run as one: whoever reads a skipped tensor, itself or
+    /// through a view, computes it from what its node reads, and that node is not run. So
+    /// - what a skipped tensor is computed from keeps its memory until the last reader of the skipped tensor was computed, through
+    ///   any number of skipped tensors;
+    /// - a node that reads a skipped tensor, or a view of one, never takes the memory of a source, nor does the owner of the memory
+    ///   that it writes into: a fresh result overlaps nothing that it is computed from;
+    /// - `data` and `buffer` of skipped tensors, and of views of them, stay NULL.
+    ///
+    /// A skipped tensor that has data already keeps them and is like any other. Allocating a graph fails, with a text naming the
+    /// tensors, where an input or output is skipped or views a skipped one, and where a node that is not skipped writes into a
+    /// skipped one. A plan holds for graphs in which the same positions are skipped, whatever the addresses. The tensors are not
+    /// looked at here and the list is not kept. False: an argument is NULL or negative, or memory is short; then none is skipped.
+    pub fn ggml_gallocr_set_skipped_tensors(galloc: ggml_gallocr_t, tensors: *const *mut ggml_tensor, n_tensors: c_int) -> bool {
+        or_report("ggml_gallocr_set_skipped_tensors", allocator(galloc).and_then(|a| {
+            a.set_skipped([])?;
+            if n_tensors < 0 {
+                return Err(Error::argument(format!("the list of tensors has {n_tensors} of them")));
+            }
+            a.set_skipped(some_tensors(tensors, n_tensors)?.iter().map(|t| t.cast_const()))?;
+            Ok(true)
+        }))
+    }
+
     /// Gives every tensor of the graph that has no data its place. An allocator with one buffer lays it out anew when the graph is
     /// not the one it was laid out for; with several buffers that is an error: call `ggml_gallocr_reserve_n` first.
     pub fn ggml_gallocr_alloc_graph(galloc: ggml_gallocr_t, graph: *mut ggml_cgraph) -> bool {
@@ -212,7 +242,7 @@ entry! {
         tensors: *mut *mut ggml_tensor,
         n_tensors: c_int,
     ) -> ggml_backend_buffer_t {
-        or_report("ggml_backend_buft_alloc_buffer_n", alloc_all(some_tensors(tensors, n_tensors), buft))
+        or_report("ggml_backend_buft_alloc_buffer_n", alloc_all(own_list(tensors, n_tensors), buft))
     }
 
     /// Bytes that `ggml_backend_buft_alloc_buffer_n` would allocate; 0 on failure.
@@ -221,7 +251,7 @@ entry! {
         tensors: *mut *mut ggml_tensor,
         n_tensors: c_int,
     ) -> usize {
-        or_report("ggml_backend_buft_get_alloc_size_n", size_all(some_tensors(tensors, n_tensors), buft))
+        or_report("ggml_backend_buft_get_alloc_size_n", size_all(own_list(tensors, n_tensors), buft))
     }
 }
 

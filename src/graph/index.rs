@@ -1,5 +1,7 @@
 //! Numbers for tensors: a map from addresses to 0, 1, 2 ... in order of appearance, kept between graphs so that its memory is.
 
+use std::collections::TryReserveError;
+
 /// Addresses and their numbers.
 #[derive(Default)]
 pub struct Index {
@@ -9,16 +11,32 @@ pub struct Index {
 }
 
 impl Index {
+    /// Forgets all; the memory stays.
+    pub fn forget(&mut self) {
+        if !self.keys.is_empty() {
+            self.keys.clear();
+            self.slots.fill(0);
+        }
+    }
+
     /// Forgets all and makes room for about `n` addresses.
     pub fn clear(&mut self, n: usize) {
+        if self.try_clear(n).is_err() {
+            no_memory();
+        }
+    }
+
+    /// As [`Index::clear`], where there may be no memory.
+    pub fn try_clear(&mut self, n: usize) -> Result<(), TryReserveError> {
         let want = (n.max(16) * 2).next_power_of_two();
         self.keys.clear();
-        self.keys.reserve(n);
-        if self.slots.len() < want || self.slots.len() > want * 8 {
-            self.slots = vec![0; want];
+        self.keys.try_reserve(n)?;
+        if self.slots.len() < want || n > 0 && self.slots.len() > want * 8 {
+            self.slots = zeros(want)?;
         } else {
             self.slots.fill(0);
         }
+        Ok(())
     }
 
     /// Addresses by number.
@@ -28,29 +46,38 @@ impl Index {
 
     /// The number of `key`, and whether it is new.
     pub fn add(&mut self, key: usize) -> (u32, bool) {
+        self.try_add(key).unwrap_or_else(|_| no_memory())
+    }
+
+    /// As [`Index::add`], where there may be no memory.
+    #[inline]
+    pub fn try_add(&mut self, key: usize) -> Result<(u32, bool), TryReserveError> {
         if (self.keys.len() + 1) * 2 > self.slots.len() {
-            self.grow();
+            self.grow()?;
         }
         let at = self.probe(key);
         match self.slots[at] {
             0 => {
+                self.keys.try_reserve(1)?;
                 self.keys.push(key);
                 self.slots[at] = self.keys.len() as u32;
-                (self.keys.len() as u32 - 1, true)
+                Ok((self.keys.len() as u32 - 1, true))
             }
-            n => (n - 1, false),
+            n => Ok((n - 1, false)),
         }
     }
 
     /// The number of `key`, if it has one.
+    #[inline]
     pub fn get(&self, key: usize) -> Option<u32> {
-        if self.slots.is_empty() {
+        if self.keys.is_empty() {
             return None;
         }
         self.slots[self.probe(key)].checked_sub(1)
     }
 
     /// The slot of `key`, or the free one where it would go.
+    #[inline]
     fn probe(&self, key: usize) -> usize {
         let mask = self.slots.len() - 1;
         // tensors lie in arenas at equal distances: the multiplication spreads them
@@ -64,13 +91,26 @@ impl Index {
         }
     }
 
-    fn grow(&mut self) {
-        self.slots = vec![0; (self.slots.len() * 2).max(32)];
+    #[cold]
+    fn grow(&mut self) -> Result<(), TryReserveError> {
+        self.slots = zeros((self.slots.len() * 2).max(32))?;
         for n in 0..self.keys.len() {
             let at = self.probe(self.keys[n]);
             self.slots[at] = n as u32 + 1;
         }
+        Ok(())
     }
+}
+
+fn no_memory() -> ! {
+    std::alloc::handle_alloc_error(std::alloc::Layout::new::<u32>())
+}
+
+fn zeros(n: usize) -> Result<Vec<u32>, TryReserveError> {
+    let mut slots = Vec::new();
+    slots.try_reserve_exact(n)?;
+    slots.resize(n, 0);
+    Ok(slots)
 }
 
 #[cfg(test)]
@@ -87,11 +127,13 @@ mod tests {
                 assert_eq!(index.add(i as usize * 400 + 400), (i, true));
             }
             for i in 0..1000u32 {
-                assert_eq!(index.add(i as usize * 400 + 400), (i, false));
+                assert_eq!(index.try_add(i as usize * 400 + 400), Ok((i, false)));
                 assert_eq!(index.get(i as usize * 400 + 400), Some(i));
             }
             assert_eq!(index.get(8), None);
             assert_eq!(index.keys().len(), 1000);
         }
+        index.forget();
+        assert_eq!((index.get(400), index.add(800)), (None, (0, true)));
     }
 }

@@ -44,7 +44,7 @@ impl Numbering {
     pub unsafe fn read(&mut self, graph: &ggml_cgraph, copies: &Copies) -> Result<(), Error> {
         // SAFETY: the caller's promise.
         let (nodes, leafs) = unsafe { (graph::checked_nodes(graph)?, graph::checked_leafs(graph)?) };
-        self.index.clear(nodes.len() + leafs.len());
+        self.index.try_clear(nodes.len() + leafs.len())?;
         self.tensors.clear();
         self.root.clear();
         self.leafs.clear();
@@ -52,7 +52,7 @@ impl Numbering {
         self.srcs.clear();
         for &leaf in leafs {
             // SAFETY: as above.
-            let number = unsafe { self.number(leaf) };
+            let number = unsafe { self.number(leaf) }?;
             self.leafs.push(number);
         }
         for &node in nodes {
@@ -77,19 +77,19 @@ impl Numbering {
                             )))
                         }
                     }
-                    let number = self.number(src);
+                    let number = self.number(src)?;
                     self.srcs.push((number, slot));
                 }
             }
             // SAFETY: as above.
-            let tensor = unsafe { self.number(node) };
+            let tensor = unsafe { self.number(node) }?;
             self.nodes.push(Node { tensor, first, count: self.srcs.len() as u32 - first });
         }
         Ok(())
     }
 
-    unsafe fn number(&mut self, t: *mut ggml_tensor) -> u32 {
-        let (mut number, mut new) = self.index.add(t.addr());
+    unsafe fn number(&mut self, t: *mut ggml_tensor) -> Result<u32, Error> {
+        let (mut number, mut new) = self.index.try_add(t.addr())?;
         let result = number;
         let mut t = t;
         // a view brings what it views; storage is no view itself, but who knows
@@ -101,12 +101,12 @@ impl Numbering {
             if root.is_null() {
                 break;
             }
-            let next = self.index.add(root.addr());
+            let next = self.index.try_add(root.addr())?;
             self.root[number as usize] = next.0;
             (number, new) = next;
             t = root;
         }
-        result
+        Ok(result)
     }
 
     /// Sources of `node`.

@@ -81,7 +81,7 @@ impl Sched {
     ///
     /// # Safety
     /// As [`Sched::plan`], after it.
-    pub(super) unsafe fn skip(&mut self, graph: &ggml_cgraph) {
+    pub(super) unsafe fn skip(&mut self, graph: &ggml_cgraph) -> Result<(), Error> {
         let mut skipped = Vec::new();
         let mut uses = None;
         for split in &self.splits {
@@ -113,7 +113,7 @@ impl Sched {
                 }
             }
         }
-        self.galloc.set_skipped(skipped);
+        self.galloc.set_skipped(skipped)
     }
 
     /// Consumers in the whole graph, which was split.

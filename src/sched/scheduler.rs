@@ -236,7 +236,7 @@ impl Sched {
         // SAFETY: the caller's promise.
         unsafe {
             self.split(graph)?;
-            self.skip(&*graph);
+            self.skip(&*graph)?;
             match self.layout(&*graph) {
                 None => self.allocate_own(&*graph)?,
                 Some(layout) => self.allocate(layout)?,
@@ -333,7 +333,7 @@ impl Sched {
         // SAFETY: the caller's promise.
         let result = unsafe {
             self.split(graph).and_then(|()| {
-                self.skip(&*graph);
+                self.skip(&*graph)?;
                 match self.layout(&*graph) {
                     None => self.galloc.reserve(&*graph, None, None)?,
                     Some(mut layout) => {
@@ -358,7 +358,7 @@ impl Sched {
         // SAFETY: the caller's promise.
         let result = unsafe {
             self.split(graph).and_then(|()| {
-                self.skip(&*graph);
+                self.skip(&*graph)?;
                 let mut sizes = match self.layout(&*graph) {
                     None => self.galloc.sizes(&*graph, None, None)?,
                     Some(mut layout) => {

@@ -63,8 +63,10 @@ table! {
     ggml_tensor_overhead() -> usize;
     ggml_graph_overhead() -> usize;
     ggml_new_graph(Context) -> *mut ggml_cgraph;
+    ggml_new_graph_custom(Context, usize, bool) -> *mut ggml_cgraph;
     ggml_build_forward_expand(*mut ggml_cgraph, Tensor);
     ggml_new_tensor_4d(Context, ggml_type, i64, i64, i64, i64) -> Tensor;
+    ggml_set_input(Tensor);
     ggml_set_output(Tensor);
     ggml_nbytes(*const ggml_tensor) -> usize;
     ggml_row_size(ggml_type, i64) -> usize;
@@ -78,11 +80,18 @@ table! {
     ggml_backend_buffer_set_usage(*mut ggml_backend_buffer, ggml_backend_buffer_usage);
     ggml_backend_buffer_free(*mut ggml_backend_buffer);
     ggml_gallocr_new(*mut ggml_backend_buffer_type) -> *mut ggml_gallocr;
+    ggml_gallocr_reserve(*mut ggml_gallocr, *mut ggml_cgraph) -> bool;
     ggml_gallocr_alloc_graph(*mut ggml_gallocr, *mut ggml_cgraph) -> bool;
     ggml_gallocr_free(*mut ggml_gallocr);
     ggml_backend_tensor_set(Tensor, *const c_void, usize, usize);
     ggml_backend_tensor_get(*const ggml_tensor, *mut c_void, usize, usize);
     ggml_backend_graph_compute(*mut ggml_backend, *mut ggml_cgraph) -> ggml_status;
+    ggml_backend_sched_new(*mut *mut ggml_backend, *mut *mut ggml_backend_buffer_type, c_int, usize, bool, bool) -> *mut ggml_backend_sched;
+    ggml_backend_sched_free(*mut ggml_backend_sched);
+    ggml_backend_sched_reset(*mut ggml_backend_sched);
+    ggml_backend_sched_reserve(*mut ggml_backend_sched, *mut ggml_cgraph) -> bool;
+    ggml_backend_sched_alloc_graph(*mut ggml_backend_sched, *mut ggml_cgraph) -> bool;
+    ggml_backend_sched_set_tensor_backend(*mut ggml_backend_sched, Tensor, *mut ggml_backend);
     ggml_mul_mat(Context, Tensor, Tensor) -> Tensor;
     ggml_im2col(Context, Tensor, Tensor, c_int, c_int, c_int, c_int, c_int, c_int, bool, ggml_type) -> Tensor;
     ggml_conv_2d(Context, Tensor, Tensor, c_int, c_int, c_int, c_int, c_int, c_int) -> Tensor;
@@ -101,6 +110,7 @@ table! {
     ggml_cast(Context, Tensor, ggml_type) -> Tensor;
     ggml_cont(Context, Tensor) -> Tensor;
     ggml_permute(Context, Tensor, c_int, c_int, c_int, c_int) -> Tensor;
+    ggml_reshape_3d(Context, Tensor, i64, i64, i64) -> Tensor;
     ggml_upscale(Context, Tensor, c_int, ggml_scale_mode) -> Tensor;
     ggml_rope(Context, Tensor, Tensor, c_int, c_int) -> Tensor;
     ggml_get_rows(Context, Tensor, Tensor) -> Tensor;

@@ -1,7 +1,7 @@
 //! Times the operators of two builds of ggml against each other in one process; benches/compare starts it.
 //!
 //! `api` is the table of functions of one library, `builder` and `fill` make a case's tensors, `ready` runs them, `cases` lists
-//! them, `roof` measures the machine. Nothing here is asserted about time.
+//! them, `sched` times the planning of a whole graph, `roof` measures the machine. Nothing here is asserted about time.
 
 mod api;
 mod builder;
@@ -9,6 +9,7 @@ mod cases;
 mod fill;
 mod ready;
 mod roof;
+mod sched;
 
 use api::Api;
 use cases::{Case, Work};
@@ -95,15 +96,19 @@ fn main() -> ExitCode {
 
 /// Whether every case was computed by both, alike.
 fn run(options: &Options) -> Result<bool, String> {
-    let name = |case: &Case| format!("{} {}", case.op, case.shape);
     let mut cases = cases::all();
     cases.retain(|case| name(case).to_lowercase().contains(&options.filter));
-    if cases.is_empty() {
+    let plans: Vec<_> = sched::all().into_iter().map(|case| (format!("SCHED {}", case.shape()), case)).collect();
+    let plans: Vec<_> = plans.into_iter().filter(|(name, _)| name.to_lowercase().contains(&options.filter)).collect();
+    if cases.is_empty() && plans.is_empty() {
         return Err(format!("no case has \"{}\" in its name; --list names them", options.filter));
     }
     if options.list {
         for case in &cases {
             say!("{}", name(case));
+        }
+        for (name, _) in &plans {
+            say!("{name}");
         }
         return Ok(true);
     }
@@ -112,6 +117,29 @@ fn run(options: &Options) -> Result<bool, String> {
     }
     let (ours, theirs) = (Api::open(&options.ours)?, Api::open(&options.theirs)?);
     header(options, &ours, &theirs);
+    let (mut lines, mut failures) = (Vec::new(), Vec::new());
+    if !cases.is_empty() {
+        operators(options, &cases, [&ours, &theirs], &mut lines, &mut failures);
+    }
+    if !plans.is_empty() {
+        planning(plans, [&ours, &theirs], &mut lines, &mut failures);
+    }
+    summary(&lines, &failures);
+    Ok(failures.is_empty())
+}
+
+fn name(case: &Case) -> String {
+    format!("{} {}", case.op, case.shape)
+}
+
+/// Times operators; adds a ratio for each and a text for each failure.
+fn operators(
+    options: &Options,
+    cases: &[Case],
+    [ours, theirs]: [&Api; 2],
+    lines: &mut Vec<(String, f64)>,
+    failures: &mut Vec<String>,
+) {
     let roofs = Roofs::measure(options.threads);
     say!(
         "roofs:   FMA f32 ({}) {:.0} GFLOPS, int8 ({}) {}, reading memory {:.1} GB/s",
@@ -132,11 +160,8 @@ fn run(options: &Options) -> Result<bool, String> {
         "roof",
         "NMSE"
     );
-
-    let mut lines = Vec::new();
-    let mut failures = Vec::new();
-    for case in &cases {
-        match measure(case, options.threads, &ours, &theirs, &roofs) {
+    for case in cases {
+        match measure(case, options.threads, ours, theirs, &roofs) {
             Ok(measured) => {
                 let agree = print(case, &measured, &roofs);
                 if !agree {
@@ -150,8 +175,29 @@ fn run(options: &Options) -> Result<bool, String> {
             }
         }
     }
-    summary(&lines, &failures);
-    Ok(failures.is_empty())
+}
+
+/// Times the planning of a graph; adds as [`operators`] does.
+fn planning(
+    cases: Vec<(String, sched::Case)>,
+    [ours, theirs]: [&Api; 2],
+    lines: &mut Vec<(String, f64)>,
+    failures: &mut Vec<String>,
+) {
+    say!("\n{:<48} {:>9} {:>9} {:>9} {:>6}", "planning", "nodes", "ours µs", "theirs µs", "ratio");
+    for (name, case) in cases {
+        match sched::measure(&case, ours, theirs) {
+            Ok(m) => {
+                let ratio = m.theirs / m.ours;
+                say!("{name:<48} {:>9} {:>9.1} {:>9.1} {ratio:>6.2}", m.nodes, m.ours, m.theirs);
+                lines.push((name, ratio));
+            }
+            Err(e) => {
+                say!("{name:<48} failed: {e}");
+                failures.push(format!("{name}: {e}"));
+            }
+        }
+    }
 }
 
 /// Prints how long their library takes for a few short cases, as the mean logarithm: to find the best setting of its OpenMP,
