@@ -30,6 +30,11 @@ pub fn with<R>(policy: Policy, f: impl FnOnce() -> R) -> R {
     f()
 }
 
+/// Whether this thread is inside of [`with`].
+pub fn is_replaced() -> bool {
+    INSTEAD.with_borrow(Option::is_some)
+}
+
 static LAST: RwLock<Option<Arc<Policy>>> = RwLock::new(None);
 
 /// The switches as the environment has them now.

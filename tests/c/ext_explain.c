@@ -130,7 +130,7 @@ static void register_all(void) {
 static void content(ggml_backend_sched_t s) {
     char * text = explained(s, GGML_EXT_EXPLAIN_TEXT);
     SAYS(text, "ABI-3: text",
-         "plan: 1 split, 7 nodes in 4 steps: 3 launches for 4 nodes (1 fusion of 2 nodes), 1 native range of 3 nodes\n",
+         "plan: 1 split, 7 nodes in 4 steps: 3 launches for 4 nodes (1 fusion for 2 nodes), 1 native range of 3 nodes\n",
          "memory: 1 node without (128 bytes), 4096 bytes of workspace; registrations refused: 3\n",
          "split 0: 7 nodes on backend CPU, device CPU\n", "workspace: 4096 bytes, for t.mul_add\n",
          "step 0: kernel t.scale, 1 node; priority 7\n", "0  SCALE", "f32 [16, 2]", "\"scaled\"\n", "reads \"x\"\n",
@@ -203,7 +203,7 @@ static void errors(struct team * t, ggml_backend_sched_t s) {
     ggml_backend_sched_set_eval_callback(s, explain_in_callback, s);
     CHECK(again(t, s) && compute(s), "ABI-3: watched: right");
     char * text = explained(s, GGML_EXT_EXPLAIN_TEXT);
-    SAYS(text, "ABI-3: watched: nothing is fused", "2 launches for 2 nodes (0 fusions of 0 nodes)", "kernel t.scale", "native code, 5 nodes");
+    SAYS(text, "ABI-3: watched: nothing is fused", "2 launches for 2 nodes (no fusion)", "kernel t.scale", "native code, 5 nodes");
     free(text);
     ggml_backend_sched_set_eval_callback(s, NULL, NULL);
     ggml_backend_sched_reset(s);

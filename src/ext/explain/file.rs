@@ -1,6 +1,7 @@
 //! `GGML_EXT_EXPLAIN`: the file that every plan of a scheduler is explained in.
 
 use super::{dot, json, text, Explanation};
+use crate::ext::policy;
 use ggml_oxide_abi::*;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -12,8 +13,11 @@ use std::sync::{Mutex, PoisonError};
 static LAST: Mutex<Option<(PathBuf, String)>> = Mutex::new(None);
 static WARNED: AtomicBool = AtomicBool::new(false);
 
-/// The file, if the environment names one now.
+/// The file, if the environment names one now. Graphs that the library makes for itself, to check a registration, are not explained.
 pub fn wanted() -> Option<PathBuf> {
+    if policy::is_replaced() {
+        return None;
+    }
     std::env::var_os("GGML_EXT_EXPLAIN").filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 

@@ -53,16 +53,19 @@ pub fn render(e: &Explanation) -> String {
 
 fn whole(out: &mut String, e: &Explanation) -> fmt::Result {
     let t = e.totals();
+    let fusions = match t.fusions {
+        0 => "no fusion".to_owned(),
+        n => format!("{} for {}", many(n, "fusion"), many(t.fused_nodes, "node")),
+    };
     writeln!(
         out,
-        "plan: {}, {} in {}: {} for {} ({} of {}), {} of {}",
+        "plan: {}, {} in {}: {} for {} ({}), {} of {}",
         many(e.splits.len(), "split"),
         many(t.nodes, "node"),
         many(t.steps, "step"),
         many(t.launches, "launch"),
         many(t.nodes - t.native_nodes, "node"),
-        many(t.fusions, "fusion"),
-        many(t.fused_nodes, "node"),
+        fusions,
         many(t.native_ranges, "native range"),
         many(t.native_nodes, "node"),
     )?;
@@ -165,12 +168,13 @@ fn step(out: &mut String, e: &Explanation, split: usize, step: &Step, columns: &
         self::node(out, step.first + i, node, columns)?;
     }
     let Some(launch) = &step.launch else { return Ok(()) };
+    let indent = columns.number + 6;
     if !launch.reads.is_empty() {
         let reads: Vec<String> = launch.reads.iter().map(|(s, _)| source(e, split, s)).collect();
-        writeln!(out, "      reads {}", reads.join(", "))?;
+        writeln!(out, "{:indent$}reads {}", "", reads.join(", "))?;
     }
     for (read, _) in launch.reads.iter().filter(|(_, over)| *over) {
-        writeln!(out, "      the result lies over {}", source(e, split, read))?;
+        writeln!(out, "{:indent$}the result lies over {}", "", source(e, split, read))?;
     }
     Ok(())
 }
@@ -208,7 +212,7 @@ fn node(out: &mut String, number: usize, node: &Node, columns: &Columns) -> fmt:
     writeln!(out)?;
     for tried in &node.tried {
         let of = if tried.nodes > 1 { format!(" for {} nodes", tried.nodes) } else { String::new() };
-        let indent = 4 + width + 2;
+        let indent = width + 6;
         writeln!(out, "{:indent$}not {}{of}: {}", "", tried.name, line(tried.reason.as_bytes()))?;
     }
     Ok(())
