@@ -56,7 +56,7 @@ OBJECTS = {
 }
 POINTER_TYPES = {
     "ggml_backend_eval_callback", "ggml_log_callback", "ggml_abort_callback", "ggml_abort_callback_t", "ggml_backend_sched_eval_callback",
-    "gguf_reader_callback_t", "ggml_backend_event_t", "ggml_backend_graph_plan_t",
+    "gguf_reader_callback_t", "ggml_backend_event_t", "ggml_backend_graph_plan_t", "ggml_ext_cpu_task_t",
 }
 INTEGERS = {"int", "int32_t", "uint32_t", "int64_t", "uint64_t", "size_t", "uint8_t", "int8_t", "uint16_t", "int16_t", "ggml_fp16_t"}
 
@@ -83,7 +83,8 @@ def declarations(text):
         m = re.search(r"\b((?:ggml|gguf)_\w+)\s*\((?!\s*\*)(.*)\)\s*$", statement)
         if m and m.group(1) not in seen:
             seen.add(m.group(1))
-            params = [p.strip() for p in m.group(2).split(",")]
+            # commas inside the parentheses of a function pointer separate nothing here
+            params = [p.strip() for p in re.split(r",(?![^()]*\))", m.group(2))]
             yield m.group(1), [] if params in ([""], ["void"]) else [kind(p) for p in params]
 
 
@@ -91,6 +92,8 @@ def kind(param):
     """Type of a parameter, without its name and const."""
     if param == "...":
         return "..."
+    if "(*" in param:
+        return "function *"
     param = re.sub(r"\bconst\b|\brestrict\b|\b__restrict\b", "", param)
     stars = param.count("*")
     words = param.replace("*", " ").split()
