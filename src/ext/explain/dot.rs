@@ -108,8 +108,8 @@ fn step(out: &mut String, id: &str, step: &Step) -> fmt::Result {
     if step.launch.is_none() && step.nodes.len() > LISTED {
         counts(out, step)?;
     } else {
-        for node in &step.nodes {
-            self::node(out, node)?;
+        for (i, node) in step.nodes.iter().enumerate() {
+            self::node(out, step.first + i, node)?;
         }
     }
     refusals(out, step)?;
@@ -160,7 +160,9 @@ fn cut(name: &[u8]) -> String {
     }
 }
 
-fn node(out: &mut String, node: &Node) -> fmt::Result {
+fn node(out: &mut String, number: usize, node: &Node) -> fmt::Result {
+    // reasons name nodes by their numbers
+    let number = small(&number.to_string(), GREY);
     let cells = [html(node.op.as_bytes()), html(cut(&node.name).as_bytes()), html(shape(node).as_bytes())];
     out.push_str("    <TR>");
     for (cell, sides) in cells.iter().zip(["LTB", "TB", "TBR"]) {
@@ -174,7 +176,12 @@ fn node(out: &mut String, node: &Node) -> fmt::Result {
             text = format!("<B>{text}</B>");
         }
         // an element without text is an error to some versions of Graphviz
-        let text = if cell.is_empty() { " " } else { &text };
+        if cell.is_empty() {
+            text = " ".to_owned();
+        }
+        if sides == "LTB" {
+            text = format!("{number}  {text}");
+        }
         write!(out, "<TD ALIGN=\"LEFT\"{frame}>{text}</TD>")?;
     }
     out.push_str("</TR>\n");
