@@ -87,11 +87,21 @@ static bool eval_copy(const struct eval * e, const struct ggml_tensor * to, cons
     return true;
 }
 
+static void eval_row_sum(const struct eval * e, const struct ggml_tensor * t, const struct ggml_tensor * x, const int64_t first[4]) {
+    double  sum  = 0;
+    int64_t i[4] = { 0, first[1], first[2], first[3] };
+    for (i[0] = 0; i[0] < x->ne[0]; i[0]++) {
+        sum += (double) *eval_at(e, x, i);
+    }
+    *eval_at(e, t, first) = (float) sum;
+}
+
 static float eval_element(const struct ggml_tensor * t, float x, float y) {
     float s, b, attrs[2];
     memcpy(&s, (const char *) t->op_params, sizeof s);
     memcpy(&b, (const char *) t->op_params + sizeof s, sizeof b);
     switch (t->op) {
+        case GGML_OP_REPEAT: return x;
         case GGML_OP_ADD: return x + y;
         case GGML_OP_SUB: return x - y;
         case GGML_OP_MUL: return x * y;
@@ -109,7 +119,7 @@ static bool eval_node(const struct eval * e, const struct ggml_tensor * t) {
         case GGML_OP_NONE: case GGML_OP_VIEW: case GGML_OP_RESHAPE: case GGML_OP_PERMUTE: case GGML_OP_TRANSPOSE: return true;
         case GGML_OP_CPY: case GGML_OP_CONT: case GGML_OP_DUP: return eval_copy(e, t, t->src[0]);
         case GGML_OP_ADD: case GGML_OP_SUB: case GGML_OP_MUL: case GGML_OP_SQR: case GGML_OP_SQRT: case GGML_OP_SCALE: case GGML_OP_UNARY:
-        case GGML_OP_CUSTOM: case GGML_OP_RMS_NORM: break;
+        case GGML_OP_CUSTOM: case GGML_OP_RMS_NORM: case GGML_OP_REPEAT: case GGML_OP_SUM_ROWS: break;
         default: return false;
     }
     int64_t i[4];
@@ -119,6 +129,10 @@ static bool eval_node(const struct eval * e, const struct ggml_tensor * t) {
                 i[0] = 0;
                 if (t->op == GGML_OP_RMS_NORM) {
                     eval_row_norm(e, t, t->src[0], i);
+                    continue;
+                }
+                if (t->op == GGML_OP_SUM_ROWS) {
+                    eval_row_sum(e, t, t->src[0], i);
                     continue;
                 }
                 for (; i[0] < t->ne[0]; i[0]++) {
