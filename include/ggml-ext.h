@@ -331,6 +331,9 @@ struct ggml_ext_counters {
   uint64_t ns;
 };
 
+/* What `ggml_ext_cpu_parallel_v1` runs on each of `nth` threads. */
+typedef void (*ggml_ext_cpu_task_t)(int ith, int nth, void *user_data);
+
 /* A case of `ggml_ext_check`. */
 struct ggml_ext_check_case {
   /* Set by the library. */
@@ -418,9 +421,7 @@ struct ggml_ext_check_report {
 typedef bool (*ggml_backend_skip_alloc_t)(ggml_backend_t backend, const struct ggml_cgraph *graph, int node);
 
 /* `ggml_ext_cpu_parallel_v1`, as `ggml_backend_reg_get_proc_address` of the CPU gives it: runs a function on a CPU backend's threads. */
-typedef enum ggml_status (*ggml_ext_cpu_parallel_v1_t)(ggml_backend_t backend,
-                                                  void (*task)(int ith, int nth, void *user_data),
-                                                  void *user_data);
+typedef enum ggml_status (*ggml_ext_cpu_parallel_v1_t)(ggml_backend_t backend, ggml_ext_cpu_task_t task, void *user_data);
 
 #ifdef __cplusplus
 extern "C" {
@@ -538,7 +539,7 @@ void ggml_ext_set_profiling(bool on);
  `GGML_STATUS_FAILED` with an error: `task` is NULL, `backend` is no CPU backend of this library, or it computes and the call does
  not come from the thread that is in `execute`; a task cannot share out again.
  */
-enum ggml_status ggml_ext_cpu_parallel_v1(ggml_backend_t backend, void (*task)(int ith, int nth, void *user_data), void *user_data);
+enum ggml_status ggml_ext_cpu_parallel_v1(ggml_backend_t backend, ggml_ext_cpu_task_t task, void *user_data);
 
 /*
  Explains the graph that a scheduler has at hand, after `ggml_backend_sched_alloc_graph` or a computation and until it is reset: for

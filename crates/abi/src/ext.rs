@@ -283,13 +283,11 @@ pub enum ggml_ext_explain_format {
 }
 }
 
+/// What `ggml_ext_cpu_parallel_v1` runs on each of `nth` threads.
+pub type ggml_ext_cpu_task_t = Option<unsafe extern "C" fn(ith: c_int, nth: c_int, user_data: *mut c_void)>;
 /// `ggml_ext_cpu_parallel_v1`, as `ggml_backend_reg_get_proc_address` of the CPU gives it: runs a function on a CPU backend's threads.
 pub type ggml_ext_cpu_parallel_v1_t = Option<
-    unsafe extern "C" fn(
-        backend: ggml_backend_t,
-        task: Option<unsafe extern "C" fn(ith: c_int, nth: c_int, user_data: *mut c_void)>,
-        user_data: *mut c_void,
-    ) -> ggml_status,
+    unsafe extern "C" fn(backend: ggml_backend_t, task: ggml_ext_cpu_task_t, user_data: *mut c_void) -> ggml_status,
 >;
 
 c_enum! {

@@ -126,9 +126,10 @@ impl Pool {
     /// Waits until no other thread uses the pool.
     fn turn(&self) -> Result<Turn<'_>, Entered> {
         let me = this_thread();
-        // Only this thread itself can have stored its number.
-        let mine = self.owner.load(Ordering::Relaxed) == me;
-        if mine || self.threads.as_ref().is_some_and(|threads| threads.current_thread_index().is_some()) {
+        let owner = self.owner.load(Ordering::Relaxed);
+        // Only this thread itself can have stored its number; the pool's own run only while a thread has the turn.
+        let worker = || self.threads.as_ref().is_some_and(|threads| threads.current_thread_index().is_some());
+        if owner != 0 && (owner == me || worker()) {
             return Err(Entered);
         }
         let lock = self.turn.lock().unwrap_or_else(PoisonError::into_inner);

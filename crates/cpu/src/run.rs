@@ -136,23 +136,23 @@ impl Run<'_> {
     }
 
     /// What the run came to.
-    fn end(self) -> Result<(), Stop> {
+    fn end(&self) -> Result<(), Stop> {
         if let Some((node, text)) = self.shared.take_failure() {
             // SAFETY: the failing node is one of the steps'.
             let text = unsafe { node.as_ref() }.map_or(text.clone(), |t| failure_text(t, &text));
             return Err(Stop::Failed { node, text });
         }
-        if self.broken.into_inner() {
+        if self.broken.load(Ordering::Acquire) {
             return Err(Stop::Failed {
                 node: std::ptr::null(),
                 text: "a kernel panicked; this is a fault of the library".into(),
             });
         }
         // Before what a call made of it that was told so.
-        if self.aborted.into_inner() {
+        if self.aborted.load(Ordering::Relaxed) {
             return Err(Stop::Aborted);
         }
-        self.ended.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
     }
 
     /// The end of the run of solo steps at `i`, and whether calls are among them.

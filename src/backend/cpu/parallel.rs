@@ -8,9 +8,6 @@ use std::ffi::{c_int, c_void};
 
 const CALL: &str = "ggml_ext_cpu_parallel_v1";
 
-/// What runs on each thread.
-type Task = unsafe extern "C" fn(ith: c_int, nth: c_int, user_data: *mut c_void);
-
 fn failed(code: ggml_ext_code, text: &str) -> ggml_status {
     error::report(&Error::new(code, format!("{CALL}: {text}")));
     GGML_STATUS_FAILED
@@ -22,7 +19,7 @@ fn failed(code: ggml_ext_code, text: &str) -> ggml_status {
 ///
 /// # Safety
 /// `backend` is NULL or live. `task` may be called with these arguments from several threads at once.
-pub unsafe fn parallel(backend: ggml_backend_t, task: Option<Task>, user_data: *mut c_void) -> ggml_status {
+pub unsafe fn parallel(backend: ggml_backend_t, task: ggml_ext_cpu_task_t, user_data: *mut c_void) -> ggml_status {
     let Some(task) = task else { return failed(GGML_EXT_CODE_NULL_ARGUMENT, "task must not be NULL") };
     // SAFETY: the caller's promise.
     let Some(cpu) = (unsafe { Cpu::of(backend) }) else {
