@@ -368,7 +368,7 @@ struct ggml_ext_check_params {
   /*
    Writes the elements of input number `index` to `data`: contiguous, in the format and shape that `input` has (its strides do not
    matter here), `size` bytes. False, or NULL: numbers from -1 to 1, integers 0 and 1, at random. An input that it fills is left
-   out of the cases with special numbers. The same arguments give the same elements.
+   out of the cases with special numbers. The same arguments give the same elements; the seed may be another than that of `build`.
    */
   bool (*fill)(const struct ggml_tensor *input, int index, uint64_t seed, void *data, size_t size, void *user_data);
   /* Told of each case when all are done. NULL: nobody. */
@@ -576,18 +576,27 @@ size_t ggml_ext_explain(ggml_backend_sched_t sched,
 /*
  Checks the registration `name` of the backend's device: what it computes, against a reference, and what it must leave alone. True:
  no case failed. False, with an error: a case failed (`GGML_EXT_CODE_CHECK_FAILED`), or the check cannot be made; `report`, if it
- is not NULL, has the numbers in either case. The registration is forced in all cases but the first; a case in which it cannot be
+ is not NULL, has the numbers in either case. The registration is forced in all cases but `chosen`; a case in which it cannot be
  launched shows nothing and says so. Contexts are the check's own, and so is memory, up to a few megabytes besides the tensors.
 
- Cases: `chosen` (it is used where nothing is forced), `moved` (addresses of prepare are not used in execute), `measure` (it can be
- prepared before there is memory, and asks for no more scratch later), `plain`, `unfused` (a fusion against the single nodes),
- `again` and `threads` (the same bits when run again and on 1, 2, 3 threads: held to `GGML_EXT_KERNEL_DETERMINISTIC`, else noted),
- `contents` (one plan, other numbers), `poison` (whatever was in scratch, in the result and around the tensors), `layout.offset`,
- `layout.rows`, `layout.planes`, `layout.permuted`, `layout.transposed` (inputs in parts of larger tensors), `empty` (dimensions of
- 0), `special.nan`, `special.inf`, `special.tiny` (denormal numbers, zeros of both signs), `special.huge`, `same_input` (one tensor
- as two inputs), `inplace` (the result over a source), `scheduler` (a scheduler's memory, three times), `fusion.consumer`,
- `fusion.output`, `fusion.view`, `fusion.alias` (nodes that somebody else needs are not fused), `state` (what prepare makes is given
- back), `guards`, `workspace`, `inputs`, `metadata` (in no run is anything written but the result and scratch).
+ Cases, in this order. When one of the first two fails in a way that all others would fail in, or crash in, it is the last:
+ - `moved`: addresses that tensors have in prepare are not used in execute.
+ - `measure`: it can be prepared before there is memory, and asks for no more scratch when there is.
+ - `chosen`: it is used where nothing is forced.
+ - `plain`, `unfused`: what it computes; for a fusion, against the single nodes.
+ - `again`, `threads`: the same bits when run again, and on 1, 2, 3 threads. `GGML_EXT_KERNEL_DETERMINISTIC` is held to that; without
+   the flag a difference is noted.
+ - `contents`: one plan on other numbers.
+ - `poison`: whatever was in scratch, in the result, and around the tensors.
+ - `layout.offset`, `layout.rows`, `layout.planes`, `layout.permuted`, `layout.transposed`: inputs that are parts of larger tensors.
+ - `empty`: dimensions of 0.
+ - `special.nan`, `special.inf`, `special.tiny` (denormal numbers, zeros of both signs), `special.huge`: such numbers in the inputs.
+ - `same_input`: one tensor as two inputs. `inplace`: the result over a source, where the operator may.
+ - `scheduler`: in a scheduler's memory, three times.
+ - `fusion.consumer`, `fusion.output`, `fusion.view`, `fusion.alias`: nodes that somebody else reads, also through a view, or that
+   are outputs or lie over an input, are not fused, and results stay what they are.
+ - `state`: what prepare makes is given back.
+ - `guards`, `workspace`, `inputs`, `metadata`: in no run of all these is anything written but the result and scratch.
  */
 bool ggml_ext_check(ggml_backend_t backend,
                     const char *name,

@@ -26,8 +26,8 @@ impl Drop for Host {
 }
 
 impl Session<'_> {
-    /// A scheduler over the backend, and the CPU where that is another.
-    fn sched(&self) -> Result<(Sched, Option<Host>), Stop> {
+    /// A scheduler over the backend, and the CPU where that is another; the scheduler goes first.
+    fn sched(&self) -> Result<(Option<Host>, Sched), Stop> {
         let host = if self.is_cpu() {
             None
         } else {
@@ -37,22 +37,29 @@ impl Session<'_> {
         };
         let backends: Vec<Backend> = std::iter::once(self.backend).chain(host.as_ref().map(|h| h.0)).collect();
         let sched = Sched::new(&backends, None, false, false).map_err(|e| Stop::Skip(e.text))?;
-        Ok((sched, host))
+        Ok((host, sched))
     }
 
-    /// Memory is measured before there is any; what it comes to is enough for what is then asked for.
+    /// Memory is measured before there is any; what it comes to is enough for what is then asked for. `goes_on`: plans can be made
+    /// without memory, as they are for the other cases.
     ///
     /// # Safety
     /// As `check`, here and below.
-    pub(super) unsafe fn measure(&mut self) -> Outcome {
+    pub(super) unsafe fn measure(&mut self, goes_on: &mut bool) -> Outcome {
         let (seed, variant) = (*self.author.seeds().start(), Variant::default());
-        let (mut sched, _host) = self.sched()?;
+        let (_host, mut sched) = self.sched()?;
         let mut built = built::quietly(self.author, seed, &variant, &[]).map_err(Stop::Skip)?;
         let policy = self.forced().policy;
         let before = self.kernel.counts.selected.load(Ordering::Relaxed);
         // SAFETY: a graph of this function's own.
         let sizes = policy::with(policy, || unsafe { error::aside(|| sched.sizes(built.graph())).0 });
-        let sizes = sizes.map_err(|e| self.blame(e))?;
+        let sizes = sizes.map_err(|e| {
+            *goes_on = e.registration.is_none();
+            match self.blame(e) {
+                Stop::Fail(text) => Stop::Fail(format!("before there is memory (no other case was run): {text}")),
+                stop => stop,
+            }
+        })?;
         if self.kernel.counts.selected.load(Ordering::Relaxed) == before {
             return skip("the scheduler's plan does not use the registration");
         }
@@ -92,6 +99,9 @@ impl Session<'_> {
 
     /// The graph as an application runs it, twice, and once more after a reset.
     pub(super) unsafe fn scheduler(&mut self) -> Outcome {
+        if let Some(case) = ["guards", "workspace"].into_iter().find(|case| self.report.has_failed(case)) {
+            return skip(format!("not run, since {case} failed: a scheduler's memory has no guard bytes"));
+        }
         let (seed, variant) = (*self.author.seeds().start(), Variant::default());
         let mut built = built::quietly(self.author, seed, &variant, &[]).map_err(Stop::Skip)?;
         let contents = self.contents(&built, seed, None)?;
@@ -109,7 +119,7 @@ impl Session<'_> {
                     t.flags |= GGML_TENSOR_FLAG_OUTPUT.0;
                 }
             }
-            let (mut sched, _host) = self.sched()?;
+            let (_host, mut sched) = self.sched()?;
             for (i, (contents, want, again)) in rounds.into_iter().enumerate() {
                 if again {
                     sched.reset();
@@ -155,7 +165,6 @@ impl Session<'_> {
                     );
                 }
             }
-            self.report.ran("scheduler");
             let result = error::aside(|| sched.compute_async(built.graph()));
             sched.synchronize();
             result
@@ -168,6 +177,7 @@ impl Session<'_> {
         if ran() == before {
             return skip("the scheduler's plan does not use the registration");
         }
+        self.report.ran("scheduler");
         // SAFETY: the result is live and has its data.
         unsafe {
             let t = &*built.result();

@@ -346,7 +346,7 @@ pub struct ggml_ext_check_params {
     >,
     /// Writes the elements of input number `index` to `data`: contiguous, in the format and shape that `input` has (its strides do not
     /// matter here), `size` bytes. False, or NULL: numbers from -1 to 1, integers 0 and 1, at random. An input that it fills is left
-    /// out of the cases with special numbers. The same arguments give the same elements.
+    /// out of the cases with special numbers. The same arguments give the same elements; the seed may be another than that of `build`.
     pub fill: Option<
         unsafe extern "C" fn(
             input: *const ggml_tensor,
