@@ -2,8 +2,8 @@
 //!
 //! The operators of ggml-ext.h are nodes of the same kind whose function is [`marker`]: it tells them apart and is never called.
 
+use crate::entry::{no_work, OpEntry};
 use crate::node::{src, Node, FLAG_POISONED};
-use crate::table::{no_work, OpEntry};
 use crate::team::Team;
 use ggml_oxide_abi::*;
 use std::ffi::{c_int, c_void};

@@ -2,7 +2,8 @@
 //!
 //! - [`pool`]: the threads; [`barrier`]: how they meet; [`team`]: what a kernel sees of them.
 //! - [`node`]: a node's metadata and memory as kernels read them.
-//! - [`table`]: one table that answers "can it run" and says what runs, so that the two cannot differ.
+//! - [`entry`]: what a family says of one operator; [`table`]: one table that answers "can it run" and says what runs, so that the
+//!   two cannot differ.
 //! - [`exec`]: checks a graph, plans its steps (`plan`), runs them (`run`), with calls of the caller's between them; [`lead`]: how
 //!   a call shares its work over the run's threads.
 //! - `ops`: element-wise, copies, normalisation and the like; `matmul`: matrix multiplication; `conv`: convolutions and
@@ -14,6 +15,7 @@
 pub mod barrier;
 mod conv;
 pub mod custom;
+pub mod entry;
 pub mod exec;
 pub mod lead;
 mod matmul;

@@ -1,9 +1,10 @@
 //! The steps of a graph: every node is checked, then either runs by itself, as part of a chain, or in a call of the caller's.
 
 use crate::conv::fuse::{self, Chain};
+use crate::entry::OpEntry;
 use crate::node::{src, FLAG_POISONED, POISON_TEXT};
 use crate::scratch::ALIGN;
-use crate::table::{check, OpEntry};
+use crate::table::{check, computes};
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;
 use std::ffi::{c_char, CStr};
@@ -117,7 +118,7 @@ impl Plan {
             let mut step = Step { node, work: Work::Op(entry), solo };
             need = need.max((entry.work)(t, if solo { 1 } else { nth }));
             if let (GGML_OP_IM2COL | GGML_OP_IM2COL_3D, Some(uses)) = (t.op, graph.uses) {
-                if let Some(found) = fuse::find(&graph.nodes[..end], i - 1, uses) {
+                if let Some(found) = fuse::find(&graph.nodes[..end], i - 1, uses, computes) {
                     i = found.last + 1;
                     step = Step {
                         node: graph.nodes[found.last],

@@ -270,7 +270,7 @@ impl Run<'_> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::table::{all_tasks, no_work, OpEntry};
+    use crate::entry::{all_tasks, no_work, OpEntry};
 
     fn run_with(kernel: fn(&Node, &Team), nth: usize) -> Result<(), Stop> {
         let entry: &'static OpEntry =

@@ -1,44 +1,12 @@
 //! The one table of operators: what it refuses is refused by capability answers and by computation alike.
 
-use crate::node::{Node, FLAG_POISONED};
-use crate::team::Team;
+pub use crate::entry::is_view_op;
+
+use crate::entry::OpEntry;
+use crate::node::FLAG_POISONED;
 use crate::{conv, custom, matmul};
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;
-
-/// What the backend knows of one operator.
-pub struct OpEntry {
-    /// `Err` names the rule that the node breaks. Reads metadata only; sources may be missing.
-    pub supports: fn(&ggml_tensor) -> Result<(), &'static str>,
-    /// Bytes of scratch memory for `nth` threads. Called for supported nodes only; `usize::MAX` when it does not fit.
-    pub work: fn(&ggml_tensor, nth: usize) -> usize,
-    /// Threads worth using, of `nth`: 1 for nodes too small to share; anything else means all. Called for supported nodes only.
-    pub n_tasks: fn(&ggml_tensor, nth: usize) -> usize,
-    /// Computes the node; every thread of the team calls it.
-    pub run: fn(&Node, &Team),
-}
-
-/// No scratch memory.
-pub fn no_work(_: &ggml_tensor, _: usize) -> usize {
-    0
-}
-
-/// Elements of the result below which sharing out costs more than it gives, for kernels of a few operations per element.
-const SMALL: i64 = 8192;
-
-/// All threads, or one for a small result: for kernels of a few operations per element.
-pub fn tasks_by_size(op: &ggml_tensor, nth: usize) -> usize {
-    if shape::nelements(op) < SMALL {
-        1
-    } else {
-        nth
-    }
-}
-
-/// All threads.
-pub fn all_tasks(_: &ggml_tensor, nth: usize) -> usize {
-    nth
-}
 
 /// What computes `op`; `None` for an operator that this backend lacks.
 pub fn entry(op: ggml_op) -> Option<&'static OpEntry> {
@@ -59,11 +27,6 @@ pub fn entry(op: ggml_op) -> Option<&'static OpEntry> {
     })
 }
 
-/// Whether nothing is computed for the operator: its result is its source's memory.
-pub fn is_view_op(op: ggml_op) -> bool {
-    matches!(op, GGML_OP_NONE | GGML_OP_RESHAPE | GGML_OP_VIEW | GGML_OP_PERMUTE | GGML_OP_TRANSPOSE)
-}
-
 /// The rule that keeps this backend from computing `op`, or `None` when it can.
 pub fn refusal(op: &ggml_tensor) -> Option<&'static str> {
     check(op).err()
@@ -72,6 +35,11 @@ pub fn refusal(op: &ggml_tensor) -> Option<&'static str> {
 /// Whether this backend computes `op`.
 pub fn supports_op(op: &ggml_tensor) -> bool {
     check(op).is_ok()
+}
+
+/// Whether there is something to compute for `op`, and this backend does it.
+pub(crate) fn computes(op: &ggml_tensor) -> bool {
+    check(op).is_ok_and(|entry| entry.is_some())
 }
 
 fn sane(t: &ggml_tensor) -> Result<(), &'static str> {

@@ -1,15 +1,15 @@
 //! Depthwise convolution: each channel has its own kernel. Channels may be the slowest or the fastest axis in memory.
 
 use super::patches::Geometry;
+use crate::entry::{no_work, tasks_by_size, OpEntry};
 use crate::node::{src, Node, View};
-use crate::table::{tasks_by_size, OpEntry};
 use crate::team::Team;
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;
 use ggml_oxide_types as types;
 
 /// `src[0]` [kw, kh, 1, channels], `src[1]` [w, h, channels, n] -> [ow, oh, channels, n].
-pub static CONV_2D_DW: OpEntry = OpEntry { supports, work: crate::table::no_work, n_tasks: tasks_by_size, run };
+pub static CONV_2D_DW: OpEntry = OpEntry { supports, work: no_work, n_tasks: tasks_by_size, run };
 
 fn supports(op: &ggml_tensor) -> Result<(), &'static str> {
     let (kernel, image) = (src(op, 0)?, src(op, 1)?);

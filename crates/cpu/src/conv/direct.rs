@@ -1,9 +1,9 @@
 //! Convolutions in one node, as a product of kernels and patches that are made while packing.
 
 use super::patches::{Geometry, Patches};
+use crate::entry::OpEntry;
 use crate::matmul::{elem_of, rule, workspace};
 use crate::node::{src, Node};
-use crate::table::OpEntry;
 use crate::team::Team;
 use ggml_oxide_abi::*;
 use ggml_oxide_gemm::{Dst, Error, Gemm, Matrix, Precision, Shape, Side, Type};

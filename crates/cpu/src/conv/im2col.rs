@@ -2,8 +2,8 @@
 
 use super::patches::{Geometry, Patches};
 use super::round::to_f16;
+use crate::entry::{tasks_by_size, OpEntry};
 use crate::node::{src, Node};
-use crate::table::{tasks_by_size, OpEntry};
 use crate::team::Team;
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;

@@ -1,7 +1,7 @@
 //! Pooling: the largest value or the mean of each window.
 
+use crate::entry::{no_work, tasks_by_size, OpEntry};
 use crate::node::{src, Node, View};
-use crate::table::{no_work, tasks_by_size, OpEntry};
 use crate::team::Team;
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;

@@ -1,7 +1,7 @@
 //! Transposed convolutions: every input position adds its multiple of the kernel to the output.
 
+use crate::entry::{all_tasks, no_work, OpEntry};
 use crate::node::{src, Node, View};
-use crate::table::{all_tasks, no_work, OpEntry};
 use crate::team::Team;
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;

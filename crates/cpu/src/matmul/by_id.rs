@@ -3,8 +3,8 @@
 //! The rows are grouped by expert, gathered in blocks, multiplied, and scattered: each expert's weights are read once per block.
 
 use super::{elem_of, matrix, operand_rule, precision, result_rule, rule, workspace};
+use crate::entry::{all_tasks, OpEntry};
 use crate::node::{src, Node, View};
-use crate::table::OpEntry;
 use crate::team::Team;
 use ggml_oxide_abi::*;
 use ggml_oxide_gemm::{Dst, Error, Gemm, Matrix, Shape, Side, Type};
@@ -12,7 +12,7 @@ use ggml_oxide_shape as shape;
 use ggml_oxide_types as types;
 
 /// `src[0]` [k, m, experts], `src[1]` [k, 1 or a divisor of used, tokens], `src[2]` i32 [used, tokens] -> [m, used, tokens].
-pub static MUL_MAT_ID: OpEntry = OpEntry { supports, work, n_tasks: crate::table::all_tasks, run };
+pub static MUL_MAT_ID: OpEntry = OpEntry { supports, work, n_tasks: all_tasks, run };
 
 /// Rows that are gathered at a time.
 const BLOCK: usize = 256;

@@ -4,8 +4,8 @@ mod by_id;
 
 pub use by_id::MUL_MAT_ID;
 
+use crate::entry::OpEntry;
 use crate::node::{src, Node, View};
-use crate::table::OpEntry;
 use crate::team::Team;
 use ggml_oxide_abi::*;
 use ggml_oxide_gemm::{Dst, Error, Gemm, Matrix, Precision, Shape, Side, Type, Workspace};

@@ -2,8 +2,8 @@
 
 use super::rows;
 use super::rules::*;
+use crate::entry::{no_work, tasks_by_size, OpEntry};
 use crate::node::{src, Node};
-use crate::table::{no_work, tasks_by_size, OpEntry};
 use crate::team::Team;
 use ggml_oxide_abi::*;
 

@@ -3,8 +3,8 @@
 use super::convert::one;
 use super::rows::{self, is_float, CHUNK};
 use super::rules::*;
+use crate::entry::{no_work, tasks_by_size, OpEntry};
 use crate::node::{src, Node, View};
-use crate::table::{no_work, tasks_by_size, OpEntry};
 use crate::team::Team;
 use ggml_oxide_abi::*;
 use ggml_oxide_types::Type;

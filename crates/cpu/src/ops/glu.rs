@@ -6,8 +6,8 @@ use super::rows::{self, CHUNK};
 use super::rules::*;
 use super::vec::map::{map2, Map2};
 use super::vec::{math, Lanes};
+use crate::entry::{no_work, tasks_by_size, OpEntry};
 use crate::node::{src, Node};
-use crate::table::{no_work, tasks_by_size, OpEntry};
 use crate::team::Team;
 use ggml_oxide_abi::*;
 

@@ -26,7 +26,7 @@ mod unary;
 mod upscale;
 pub mod vec;
 
-use crate::table::OpEntry;
+use crate::entry::OpEntry;
 use ggml_oxide_abi::*;
 
 /// What computes `op`, of the operators in this module.

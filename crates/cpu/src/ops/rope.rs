@@ -6,8 +6,8 @@
 use super::rows;
 use super::rules::*;
 use super::vec::{dispatch, sincos, Kernel, Lanes, LANES};
+use crate::entry::{tasks_by_size, OpEntry};
 use crate::node::{src, Node};
-use crate::table::{tasks_by_size, OpEntry};
 use crate::team::Team;
 use ggml_oxide_abi::*;
 use std::f64::consts::PI;

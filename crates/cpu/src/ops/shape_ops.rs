@@ -3,8 +3,8 @@
 use super::binary::{self, Add};
 use super::copy::{copy, copy_units, in_blocks, supports_copy};
 use super::rules::*;
+use crate::entry::{no_work, tasks_by_size, OpEntry};
 use crate::node::{src, Node, View};
-use crate::table::{no_work, tasks_by_size, OpEntry};
 use crate::team::Team;
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;

@@ -1,8 +1,8 @@
 //! ARGSORT, TOP_K: indices of a row's values in order. NaN goes last in either order; equals keep the order of their indices.
 
 use super::rules::*;
+use crate::entry::{all_tasks, no_work, OpEntry};
 use crate::node::{src, Node, View};
-use crate::table::{all_tasks, no_work, OpEntry};
 use crate::team::Team;
 use ggml_oxide_abi::*;
 use std::cmp::Ordering;

@@ -7,8 +7,8 @@ use super::rows::{self, CHUNK};
 use super::rules::*;
 use super::vec::map::{map, Affine, Map, Scalar, Times};
 use super::vec::{math, Lanes};
+use crate::entry::{no_work, tasks_by_size, OpEntry};
 use crate::node::{src, Node, View};
-use crate::table::{no_work, tasks_by_size, OpEntry};
 use crate::team::Team;
 use ggml_oxide_abi::*;
 

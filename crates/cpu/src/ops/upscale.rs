@@ -3,8 +3,8 @@
 //! f32, any layout. What depends on the column only is computed once per thread.
 
 use super::rules::*;
+use crate::entry::{tasks_by_size, OpEntry};
 use crate::node::{src, Node, View};
-use crate::table::{tasks_by_size, OpEntry};
 use crate::team::Team;
 use ggml_oxide_abi::*;
 

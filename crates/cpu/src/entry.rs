@@ -1,0 +1,45 @@
+//! What a family of operators tells the table of each of them.
+
+use crate::node::Node;
+use crate::team::Team;
+use ggml_oxide_abi::*;
+use ggml_oxide_shape as shape;
+
+/// What the backend knows of one operator.
+pub struct OpEntry {
+    /// `Err` names the rule that the node breaks. Reads metadata only; sources may be missing.
+    pub supports: fn(&ggml_tensor) -> Result<(), &'static str>,
+    /// Bytes of scratch memory for `nth` threads. Called for supported nodes only; `usize::MAX` when it does not fit.
+    pub work: fn(&ggml_tensor, nth: usize) -> usize,
+    /// Threads worth using, of `nth`: 1 for nodes too small to share; anything else means all. Called for supported nodes only.
+    pub n_tasks: fn(&ggml_tensor, nth: usize) -> usize,
+    /// Computes the node; every thread of the team calls it.
+    pub run: fn(&Node, &Team),
+}
+
+/// No scratch memory.
+pub fn no_work(_: &ggml_tensor, _: usize) -> usize {
+    0
+}
+
+/// Elements of the result below which sharing out costs more than it gives, for kernels of a few operations per element.
+const SMALL: i64 = 8192;
+
+/// All threads, or one for a small result: for kernels of a few operations per element.
+pub fn tasks_by_size(op: &ggml_tensor, nth: usize) -> usize {
+    if shape::nelements(op) < SMALL {
+        1
+    } else {
+        nth
+    }
+}
+
+/// All threads.
+pub fn all_tasks(_: &ggml_tensor, nth: usize) -> usize {
+    nth
+}
+
+/// Whether nothing is computed for the operator: its result is its source's memory.
+pub fn is_view_op(op: ggml_op) -> bool {
+    matches!(op, GGML_OP_NONE | GGML_OP_RESHAPE | GGML_OP_VIEW | GGML_OP_PERMUTE | GGML_OP_TRANSPOSE)
+}
