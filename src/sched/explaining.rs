@@ -63,3 +63,49 @@ impl Sched {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::super::fake::*;
+    use crate::ext::explain::{Explanation, Place};
+    use crate::graph::testing::*;
+
+    fn names(e: &Explanation, split: usize) -> Vec<String> {
+        e.splits[split].nodes().map(|n| String::from_utf8_lossy(&n.name).into_owned()).collect()
+    }
+
+    /// Splits of two backends, without registrations: copies are named as what they are copies of.
+    #[test]
+    fn abi_3_splits_and_copies() {
+        let (gpu, cpu) = (Fake::gpu(|_| true), Fake::cpu());
+        let mut s = sched(&[gpu, cpu], false);
+        let mut b = Bench::new();
+        let x = b.input(3);
+        let p = b.add(x, x);
+        let q = b.scale(p, 3);
+        let r = b.add(q, p);
+        let g = b.graph(&[r]);
+        [(p, 0), (q, 1), (r, 0)].map(|(t, backend)| s.pin(t, backend));
+        // SAFETY: the bench's graph.
+        unsafe {
+            assert!(s.explain().is_err(), "there is no graph yet");
+            s.prepare(g).unwrap();
+            let e = s.explain().unwrap();
+            assert_eq!(e.splits.len(), 3);
+            assert_eq!([0, 1, 2].map(|i| e.splits[i].number), [0, 1, 0]);
+            assert_eq!([0, 1, 2].map(|i| names(&e, i)), [["node_0"], ["node_1"], ["node_2"]]);
+            let reads = |split: usize| -> Vec<Option<Place>> {
+                e.splits[split].nodes().flat_map(|n| n.reads.iter().map(|r| r.at)).collect()
+            };
+            let at = |split| Some(Place { split, node: 0 });
+            assert_eq!([0, 1, 2].map(reads), [vec![None; 2], vec![at(0)], vec![at(1), at(0)]]);
+            let copied: Vec<_> = e.splits[2].inputs.iter().map(|i| (i.source.at, i.bytes)).collect();
+            assert_eq!(copied, [(at(1), 12)], "the other one is there already");
+            assert!(e.splits.iter().all(|s| s.stale.is_none()));
+            s.reset();
+            assert!(s.explain().is_err(), "nor is there one any more");
+        }
+    }
+}
