@@ -108,13 +108,12 @@ impl Built {
         built.outputs.push(result);
         let known = built.inputs.len();
         built.grow()?;
-        match built.inputs.get(known) {
+        if let Some(other) = built.inputs.get(known) {
             // SAFETY: a tensor of the context.
-            Some(other) => {
-                Err(format!("reference makes an input of its own, '{}'", shape::name(unsafe { &*other.tensor })))
-            }
-            None => Ok(built),
+            let name = shape::name(unsafe { &*other.tensor });
+            return Err(format!("reference makes an input of its own, '{name}'"));
         }
+        Ok(built)
     }
 
     /// All tensors in the order of making.
