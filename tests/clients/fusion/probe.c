@@ -8,7 +8,8 @@
  *
  * Environment: PROBE_THREADS, threads of the scheduler's backend (2). PROBE_PLAIN, if set: ggml_mul_inplace and ggml_add_inplace build
  * what ggml_mul and ggml_add build, so that it is left to the allocator what is done in place. PROBE_PLAN: the plan of the graph with the
- * most nodes is written there, in the form of the file's name (.dot, .json, else text). GGML_EXT_FORBID works as ever. */
+ * most nodes is written there, in the form of the file's name (.dot, .json, else text), and nodes without a name of the client's are
+ * called after the weight that they read. GGML_EXT_FORBID works as ever. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -147,6 +148,36 @@ static bool look(struct graph * g, struct ggml_cgraph * cgraph) {
     return true;
 }
 
+/* What the client gave no name: "node_7", and what ggml makes of no name, " (view)". */
+static bool is_nameless(const struct ggml_tensor * t) {
+    return !t->name[0] || t->name[0] == ' ' || !strncmp(t->name, "node_", 5);
+}
+
+/* Calls `t`, if it is nameless, after the weight or the bias that `reader` reads: itself, or the node that multiplies it. */
+static void name_after_weight(struct ggml_tensor * t, const struct ggml_tensor * reader) {
+    static const char prefix[] = "model.diffusion_model.";
+    for (int i = 0; i < 2 && is_nameless(t); i++) {
+        const char * name = reader->src[i] ? reader->src[i]->name : "";
+        const char * end  = strrchr(name, '.');
+        if (end && (!strcmp(end, ".weight") || !strcmp(end, ".bias"))) {
+            name += strncmp(name, prefix, sizeof prefix - 1) ? 0 : sizeof prefix - 1;
+            ggml_format_name(t, "%.*s", (int) (end - name), name);
+        }
+    }
+}
+
+static void name_nodes(struct ggml_cgraph * cgraph) {
+    for (int i = 0; i < ggml_graph_n_nodes(cgraph); i++) {
+        struct ggml_tensor * t = ggml_graph_node(cgraph, i);
+        if (t->op == GGML_OP_MUL) {
+            name_after_weight(t->src[0], t);
+        }
+        if (t->op == GGML_OP_MUL || t->op == GGML_OP_MUL_MAT || t->op == GGML_OP_ADD) {
+            name_after_weight(t, t);
+        }
+    }
+}
+
 static bool write_plan(struct graph * g, int n_nodes) {
     static int   most;
     const char * file = getenv("PROBE_PLAN");
@@ -175,6 +206,9 @@ bool ggml_gallocr_alloc_graph(ggml_gallocr_t gallocr, struct ggml_cgraph * cgrap
         return failed("scheduler");
     }
     g->at_hand = NULL;
+    if (getenv("PROBE_PLAN")) {
+        name_nodes(cgraph);
+    }
     ggml_backend_sched_reset(g->sched);
     if (!ggml_backend_sched_alloc_graph(g->sched, cgraph)) {
         return failed("allocation");
