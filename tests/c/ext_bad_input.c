@@ -109,10 +109,10 @@ static void matches(struct team * t) {
         if (answers[i] > 0) {
             char text[32];
             snprintf(text, sizeof text, "%d nodes", answers[i]);
-            FAILS(!begin(t), GGML_EXT_CODE_CALLBACK, "bad.match", job.a, "bad input: match returns more nodes than there are", text, "there are 2");
+            FAILS(!begin(t), GGML_EXT_CODE_CALLBACK, "bad.match", job.a, "EXT-40, bad input: match returns more nodes than there are", text, "there are 2");
             FAILS(compute() == GGML_STATUS_FAILED, GGML_EXT_CODE_CALLBACK, "bad.match", job.a, "bad input: and computing says so");
         } else {
-            CHECK(good(t) && rule.n_execute == 0, SAY("bad input: match returns %d: no match"), answers[i]);
+            CHECK(good(t) && rule.n_execute == 0, SAY("EXT-40, bad input: match returns %d: no match"), answers[i]);
         }
     }
     GGML_EXT_INIT(ggml_ext_counters, c);
@@ -155,7 +155,7 @@ static void requests(struct team * t) {
     for (size_t i = 0; i < 2; i++) {
         p.workspace_of = sizes[i];
         ggml_backend_sched_reset(job.sched);
-        FAILS(!begin(t), GGML_EXT_CODE_OUT_OF_MEMORY, "bad.prepare", job.a, "bad input: prepare asks for 2^63 bytes", "workspace", i ? "18446744073709551615" : "9223372036854775808");
+        FAILS(!begin(t), GGML_EXT_CODE_OUT_OF_MEMORY, "bad.prepare", job.a, "EXT-31, bad input: prepare asks for 2^63 bytes", "workspace", i ? "18446744073709551615" : "9223372036854775808");
         CHECK(probe_live(&p) == 0 && probe_live(&before) == 0, SAY("bad input: states are released"));
         size_t estimate[2] = { 1, 1 };
         FAILS((ggml_backend_sched_reserve_size(job.sched, job.graph, estimate), estimate[0] == 0), GGML_EXT_CODE_OUT_OF_MEMORY, "bad.prepare", EXT_ANY, "bad input: measured", "workspace");
@@ -179,7 +179,7 @@ static void middle(struct team * t) {
     struct probe p = { .name = "bad.execute", .op = GGML_OP_SQR, .fail_execute_at = 2 }, after = { .name = "after", .op = GGML_OP_SCALE };
     CHECK(probe_register(&p, t->dev) && probe_register(&after, t->dev) && good(t), SAY("bad input: kernels"));
     const int ran = after.n_execute;
-    FAILS(compute() == GGML_STATUS_FAILED, GGML_EXT_CODE_CALLBACK, "bad.execute", job.a, "bad input: execute fails in the middle", "gave no reason");
+    FAILS(compute() == GGML_STATUS_FAILED, GGML_EXT_CODE_CALLBACK, "bad.execute", job.a, "EXT-33, bad input: execute fails in the middle", "gave no reason");
     CHECK(after.n_execute == ran, SAY("bad input: and ends the graph"));
     CHECK(compute() == GGML_STATUS_SUCCESS && p.n_execute == 3 && after.n_execute == ran + 1, SAY("bad input: the next run of the plan is right"));
     p.fail_execute_at = 4;

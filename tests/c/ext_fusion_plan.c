@@ -196,6 +196,8 @@ static void delays_alone(void) {
     FRESH;
     delay(a, ggml_sqrt(ctx, a), ggml_scale(ctx, a, 2), GGML_EXT_CODE_NOT_LEGAL, "EXT-45: a dependency", "node 1 reads or views node 0");
     FRESH;
+    delay(a, ggml_reshape_2d(ctx, a, 4, 2), ggml_scale(ctx, a, 2), GGML_EXT_CODE_NOT_LEGAL, "EXT-45: a view of what is moved", "node 1 reads or views node 0");
+    FRESH;
     delay(a, ggml_map_custom1(ctx, p, custom_fn, 1, NULL), ggml_scale(ctx, a, 2), GGML_EXT_CODE_NOT_LEGAL, "EXT-45: effects that nobody knows", "MAP_CUSTOM1");
     FRESH;
     delay(a, ggml_scale_inplace(ctx, x, 2), ggml_scale(ctx, a, 2), GGML_EXT_CODE_NOT_LEGAL, "EXT-45: a write over what is read", "writes where the moved nodes read");

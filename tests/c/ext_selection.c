@@ -67,6 +67,10 @@ static void targets(void) {
     CHECK(ggml_backend_sched_graph_compute(s, g) == GGML_STATUS_SUCCESS && p.n_execute == before + 1 && got(y, 9) == value(9, 1) * value(9, 1) * -2 + 0.5f, "EXT-20: runs its nodes");
     ggml_backend_sched_free(s);
     ggml_reset(ctx);
+    struct ggml_tensor * other = affine("test.other.v1", input("x", 5, 2), 1, 1);
+    const int            asked = p.n_supports;
+    CHECK(other && !ggml_backend_dev_supports_op(cpu.dev, other) && p.n_supports == asked, "EXT-20: it is not asked about another registered operator");
+    ggml_reset(ctx);
     probe_end(&p, "EXT-20");
 
     FAILS(!reg(&p, GGML_OP_CUSTOM, NULL), GGML_EXT_CODE_NULL_ARGUMENT, "target", NULL, "EXT-20: GGML_OP_CUSTOM without a name", "op_name");
@@ -332,7 +336,7 @@ int main(void) {
     ctx_open();
     cpu = team_cpu();
     dev = team_fake(&fake_dev, "OTHER");
-    CHECK(affine_register(OP), "an operator");
+    CHECK(affine_register(OP) && affine_register("test.other.v1"), "two operators");
     targets();
     order();
     queries();
