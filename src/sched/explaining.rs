@@ -87,7 +87,9 @@ mod tests {
         let q = b.scale(p, 3);
         let r = b.add(q, p);
         let g = b.graph(&[r]);
-        [(p, 0), (q, 1), (r, 0)].map(|(t, backend)| s.pin(t, backend));
+        for (t, backend) in [(p, 0), (q, 1), (r, 0)] {
+            s.pin(t, backend);
+        }
         // SAFETY: the bench's graph.
         unsafe {
             assert!(s.explain().is_err(), "there is no graph yet");
