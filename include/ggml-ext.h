@@ -325,7 +325,7 @@ struct ggml_ext_counters {
   uint64_t fused_nodes;
   /* Nodes and matches that it was asked about and that came to nothing: `supports` or `preferred` said no, or the match was not legal. */
   uint64_t refused;
-  /* `prepare` and `execute` that failed. */
+  /* Callbacks that failed: `prepare`, `execute`, a `match` that leaves the graph. */
   uint64_t errors;
   /* Nanoseconds of the calling thread in `execute`, while profiling was on. */
   uint64_t ns;

@@ -49,6 +49,14 @@ impl Time {
         Some(ns)
     }
 
+    /// As [`Time::stop`], for a later piece of a run that began before.
+    pub fn stop_piece(&self, start: Option<Instant>, is_first: bool) {
+        let runs = self.runs.get();
+        if self.stop(start).is_some() && !is_first {
+            self.runs.set(runs);
+        }
+    }
+
     /// Adds one run of `ns` nanoseconds.
     pub fn add(&self, ns: u64) {
         self.ns.set(self.ns.get().saturating_add(ns));

@@ -100,7 +100,7 @@ impl Plan {
                             return Ok(status);
                         }
                     }
-                    time.stop(start);
+                    time.stop_piece(start, first == nodes.start);
                 }
                 Step::Launch(launch) => {
                     if launch.nodes.start < range.start || launch.nodes.end > range.end {

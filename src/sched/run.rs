@@ -199,7 +199,7 @@ impl Sched {
                     part.uid = if part.n_nodes == split.graph.n_nodes { split.graph.uid } else { part.uid };
                     let start = profile::start();
                     let status = self.backend(split.backend).compute_async(&mut part);
-                    split.time.stop(start);
+                    split.time.stop_piece(start, nodes.start == 0);
                     Ok(status)
                 }
                 Some(plan) => {

@@ -205,6 +205,13 @@ static void errors(struct team * t, ggml_backend_sched_t s) {
     char * text = explained(s, GGML_EXT_EXPLAIN_TEXT);
     SAYS(text, "ABI-3: watched: nothing is fused", "2 launches for 2 nodes (no fusion)", "kernel t.scale", "native code, 5 nodes");
     free(text);
+    /* in pieces, as the callback wants to see each node, and still one run */
+    ggml_ext_set_profiling(true);
+    CHECK(compute(s), "ABI-4: watched and timed: right");
+    ggml_ext_set_profiling(false);
+    text = explained(s, GGML_EXT_EXPLAIN_JSON);
+    CHECK(strstr(text, "\"runs\":1,") && !strstr(text, "\"runs\":0,") && !strstr(text, "\"runs\":2,") && !strstr(text, "\"runs\":5,"), "ABI-4: a run in pieces is one run");
+    free(text);
     ggml_backend_sched_set_eval_callback(s, NULL, NULL);
     ggml_backend_sched_reset(s);
 }
@@ -421,11 +428,11 @@ static void profile(struct team * t, ggml_backend_sched_t s) {
     ggml_backend_sched_reset(s);
 }
 
-/* A graph of two backends, the second without registrations, and with none at all. */
-static void splits(void) {
+/* A graph of two backends, the second without registrations. */
+static void splits(bool parallel) {
     struct fake            f = { .only_op = GGML_OP_COUNT };
     struct team            t = team_fake(&f, "fake");
-    ggml_backend_sched_t   s = team_sched(&t, false);
+    ggml_backend_sched_t   s = team_sched(&t, parallel);
     build();
     for (int i = 0; i < 2; i++) {
         ggml_backend_sched_set_tensor_backend(s, ggml_graph_node(graph, i), t.list[1]);
@@ -518,7 +525,8 @@ int main(void) {
     profile(&t, s);
     ggml_free(ctx);
     hostile(&t, s);
-    splits();
+    splits(false);
+    splits(true);
     ggml_backend_sched_free(s);
     for (int i = 0; i < N_PROBES; i++) {
         probe_end(PROBES[i], "end");

@@ -258,7 +258,7 @@ pub struct ggml_ext_counters {
     pub fused_nodes: u64,
     /// Nodes and matches that it was asked about and that came to nothing: `supports` or `preferred` said no, or the match was not legal.
     pub refused: u64,
-    /// `prepare` and `execute` that failed.
+    /// Callbacks that failed: `prepare`, `execute`, a `match` that leaves the graph.
     pub errors: u64,
     /// Nanoseconds of the calling thread in `execute`, while profiling was on.
     pub ns: u64,
