@@ -30,8 +30,7 @@ unsafe impl Sync for Error {}
 impl Error {
     /// An error of kind `code`.
     pub fn new(code: ggml_ext_code, text: impl Into<String>) -> Self {
-        let status =
-            if code == GGML_EXT_CODE_OUT_OF_MEMORY { GGML_STATUS_ALLOC_FAILED } else { GGML_STATUS_FAILED };
+        let status = if code == GGML_EXT_CODE_OUT_OF_MEMORY { GGML_STATUS_ALLOC_FAILED } else { GGML_STATUS_FAILED };
         Error { code, text: text.into(), registration: None, node: std::ptr::null(), status }
     }
     /// A shape, stride or format that cannot be.

@@ -61,9 +61,7 @@ pub unsafe fn checked_name(name: *const std::ffi::c_char) -> Result<String, Erro
     let good = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
     if bytes.is_empty() || bytes.len() > 128 || !bytes.iter().all(good) {
         let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(64)]);
-        return Err(Error::argument(format!(
-            "name '{shown}': it must have 1 to 128 letters, digits, '.', '_' or '-'"
-        )));
+        return Err(Error::argument(format!("name '{shown}': it must have 1 to 128 letters, digits, '.', '_' or '-'")));
     }
     Ok(String::from_utf8_lossy(bytes).into_owned())
 }
@@ -199,18 +197,13 @@ pub unsafe fn create(
 
 unsafe fn infer(op: &'static Op, src: &[*mut ggml_tensor], attrs: &Aligned) -> Result<NodeSpec, Error> {
     let name = op.name();
-    let mut out = ggml_ext_output {
-        struct_size: size_of::<ggml_ext_output>(),
-        r#type: GGML_TYPE_F32,
-        ne: [1; GGML_MAX_DIMS],
-    };
+    let mut out =
+        ggml_ext_output { struct_size: size_of::<ggml_ext_output>(), r#type: GGML_TYPE_F32, ne: [1; GGML_MAX_DIMS] };
     let Some(infer) = op.desc.infer else { return Err(Error::null("callback 'infer'").by(name)) };
     let n = src.len() as c_int;
     let data = op.desc.user_data;
     // SAFETY: the callback takes live tensors, attributes of the size it registered, and its own data.
-    let good = callback::call(|| unsafe {
-        infer(src.as_ptr(), n, attrs.0.as_ptr().cast::<c_void>(), &mut out, data)
-    });
+    let good = callback::call(|| unsafe { infer(src.as_ptr(), n, attrs.0.as_ptr().cast::<c_void>(), &mut out, data) });
     if !good {
         // SAFETY: the sources are live.
         let shown: Vec<String> = src.iter().map(|&s| show("source", unsafe { &*s })).collect();
@@ -218,7 +211,8 @@ unsafe fn infer(op: &'static Op, src: &[*mut ggml_tensor], attrs: &Aligned) -> R
         return Err(Error::shape(format!("{name}: {reason} ({})", shown.join(", "))).by(name));
     }
     if shape::type_size(out.r#type) == 0 || shape::contiguous_strides(out.r#type, &out.ne).is_none() {
-        let text = format!("{name}: 'infer' answers format {} and shape {:?}, there is no such tensor", out.r#type.0, out.ne);
+        let text =
+            format!("{name}: 'infer' answers format {} and shape {:?}, there is no such tensor", out.r#type.0, out.ne);
         return Err(Error::new(GGML_EXT_CODE_CALLBACK, text).by(name));
     }
     let mut spec = NodeSpec::new(GGML_OP_CUSTOM, out.r#type, out.ne);
@@ -243,6 +237,8 @@ mod tests {
     #[test]
     fn ext_4_names_carry_a_version() {
         assert!(["sd.rope_apply.v1", "a.b.c.v20"].iter().all(|n| is_versioned(n)));
-        assert!(["sd.rope_apply", "v1", "sd.v1", "sd..v1", "sd.x.v", "sd.x.v1a", ".x.v1"].iter().all(|n| !is_versioned(n)));
+        assert!(["sd.rope_apply", "v1", "sd.v1", "sd..v1", "sd.x.v", "sd.x.v1a", ".x.v1"]
+            .iter()
+            .all(|n| !is_versioned(n)));
     }
 }

@@ -21,7 +21,8 @@ pub unsafe fn run(table: &DeviceTable, policy: &Policy, graph: &mut ggml_cgraph)
         // SAFETY: the caller's promise.
         let same = unsafe { ((*graph).nodes, (*graph).n_nodes) == (nodes, n) && graph::checked_nodes(&*graph).is_ok() };
         if !same {
-            let text = format!("rule '{}': optimize changed the graph by other means than ggml_ext_graph_delay", rule.name);
+            let text =
+                format!("rule '{}': optimize changed the graph by other means than ggml_ext_graph_delay", rule.name);
             return Err(Error::new(GGML_EXT_CODE_CALLBACK, text).by(&rule.name));
         }
     }
