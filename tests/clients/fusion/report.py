@@ -4,18 +4,25 @@ import contextlib
 import os
 import re
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
 from suite import cases, measure, models  # noqa: E402
 
 CASES = ['zimage-f16', 'sd1-taesd']
+# How storages pack depends on their sizes, so one size shows little: more of them, in one step.
+SIZES = {'zimage-f16': [64, 128, 192, 256, 320, 448, 512], 'sd1-taesd': [128, 192]}
 BUFFER = re.compile(r'probe: buffer (\d+) nodes (\d+) gallocr (\d+) unfused (\d+) fused (\d+)')
 ALONE = re.compile(r'probe: alone (\d+) (\S+) (\d+)')
 RUN = re.compile(r'probe: run (\d+) buffer (\d+) launches (\d+) gone (\d+) gone_bytes (\d+) views (\d+)')
 NAME = re.compile(r'(\S+) compute buffer size:')
 ROW = '{:<10} {:>6} {:>13} {:>13} {:>11} {:>9} {:>6} {:>13} {:>6}'
 HEAD = ROW.format('graph', 'nodes', 'unfused B', 'fused B', 'change B', 'launches', 'gone', 'their B', 'views')
+
+
+# title, name of runs, environment
+BUILDERS = [('the graphs as the client builds them', '', {}),
+            ('the same with ggml_mul and ggml_add in the place of the builders that work in place', '-plain', {'PROBE_PLAIN': '1'})]
 
 
 @dataclass
@@ -95,13 +102,11 @@ class Bench:
                 picture = f.read()
         return Outcome(picture, graphs, [f'{which}: {e}' for e in result.errors + errors])
 
-    def judge(self, case):
+    def judge(self, case, builders=BUILDERS):
         """Prints the figures of a case; gives what falls short."""
         client = self.run(case, 'client', probe=False)
         short = client.errors
-        for title, which, env in (('the graphs as the client builds them', '', {}),
-                                  ('the same with ggml_mul and ggml_add in the place of the builders that work in place', '-plain',
-                                   {'PROBE_PLAIN': '1'})):
+        for title, which, env in builders:
             print(f'\n{case.name}: {title}')
             apart = self.run(case, 'apart' + which, GGML_EXT_FORBID='*', **env)
             fused = self.run(case, 'fused' + which, **env)
@@ -163,6 +168,9 @@ def main():
         print('compute buffers in bytes; gone: nodes without memory, and the bytes of all of them; views: nodes without memory that own none')
         for case in chosen:
             found = bench.judge(case)
+            for size in SIZES[case.name]:
+                other = replace(case, name=f'{case.name}-{size}', options=['--size', str(size), '--steps', '1'])
+                found += [f'{size} x {size}, {line}' for line in bench.judge(other, BUILDERS[:1])]
             print(f'{case.name}: ' + ('falls short' if found else 'passes; all pictures are equal byte for byte'), flush=True)
             short += [f'{case.name}, {line}' for line in found]
     for line in short:
