@@ -56,7 +56,7 @@ OBJECTS = {
 }
 POINTER_TYPES = {
     "ggml_backend_eval_callback", "ggml_log_callback", "ggml_abort_callback", "ggml_abort_callback_t", "ggml_backend_sched_eval_callback",
-    "gguf_reader_callback_t", "ggml_backend_event_t", "ggml_backend_graph_plan_t", "ggml_ext_cpu_task_t", "ggml_ext_cpu_task_t",
+    "gguf_reader_callback_t", "ggml_backend_event_t", "ggml_backend_graph_plan_t", "ggml_ext_cpu_task_t",
 }
 INTEGERS = {"int", "int32_t", "uint32_t", "int64_t", "uint64_t", "size_t", "uint8_t", "int8_t", "uint16_t", "int16_t", "ggml_fp16_t"}
 

@@ -236,8 +236,7 @@ pub struct ggml_ext_kernel_desc {
     pub destroy: Option<unsafe extern "C" fn(state: *mut c_void, user_data: *mut c_void)>,
     /// A rule: how many nodes of `graph`, from node `first` on, one launch replaces; below 2: none. The library then checks that nothing
     /// else needs what disappears; mathematics, formats, shapes and layouts are the rule's to answer for. NULL: no rule.
-    pub r#match:
-        Option<unsafe extern "C" fn(graph: *mut ggml_cgraph, first: c_int, user_data: *mut c_void) -> c_int>,
+    pub r#match: Option<unsafe extern "C" fn(graph: *mut ggml_cgraph, first: c_int, user_data: *mut c_void) -> c_int>,
     /// A rule: brings nodes together before rules are asked, by `ggml_ext_graph_delay` alone. NULL: nothing.
     pub optimize: Option<unsafe extern "C" fn(graph: *mut ggml_cgraph, user_data: *mut c_void)>,
     /// Releases the registration with others; NULL: it stays for ever.
@@ -329,9 +328,8 @@ pub struct ggml_ext_check_params {
     /// `ggml_new_tensor_*`, anew in each call, and are best read by the operator itself. It is called often. The same seed gives the same
     /// graph, other seeds may give other shapes. It may find that a tensor it makes has another layout than it asked for, no
     /// elements, or is one that it made before; what cannot be built like that is answered with NULL and is no failure. Required.
-    pub build: Option<
-        unsafe extern "C" fn(ctx: *mut ggml_context, seed: u64, user_data: *mut c_void) -> *mut ggml_tensor,
-    >,
+    pub build:
+        Option<unsafe extern "C" fn(ctx: *mut ggml_context, seed: u64, user_data: *mut c_void) -> *mut ggml_tensor>,
     /// Builds the same from other operators: `inputs` are tensors as `build` made them, in that order, contiguous. It gives the
     /// result that the registration must have. NULL: the graph of `build` is computed without the registration, which is what an
     /// override and a fusion are to be compared with.

@@ -192,8 +192,11 @@ impl Model {
     ///
     /// # Panics
     /// When a step fails or the result is another.
-    pub fn compute(&self, sched: ggml_backend_sched_t, start: f32) {
-        // SAFETY: a live model and a live scheduler, used by this thread alone.
+    ///
+    /// # Safety
+    /// The scheduler is live and used by this thread alone.
+    pub unsafe fn compute(&self, sched: ggml_backend_sched_t, start: f32) {
+        // SAFETY: a live model, and the caller's promise.
         unsafe {
             let data: Vec<f32> = (0..NE).map(|i| start + i as f32 * 1e-3).collect();
             ggml_backend_tensor_set(self.input, data.as_ptr().cast(), 0, NE as usize * 4);

@@ -193,8 +193,10 @@ fn abi_6_destruction_in_every_order_on_any_thread() {
         let model = Model::new(&name);
         let (backend, sched) = scheduler();
         // SAFETY: handles of this test.
-        assert!(unsafe { ggml_backend_sched_alloc_graph(sched, model.graph) });
-        model.compute(sched, 0.125);
+        unsafe {
+            assert!(ggml_backend_sched_alloc_graph(sched, model.graph));
+            model.compute(sched, 0.125);
+        }
         let left = Shared(Left { scope, sched, backend, ctx: model.ctx });
         let mut planned = true;
         for what in order {
