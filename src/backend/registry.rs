@@ -65,6 +65,12 @@ struct State {
 }
 
 impl State {
+    /// Where the family is, which is not the CPU.
+    fn place(&self, reg: Reg) -> Result<usize, Error> {
+        let found = self.entries.iter().position(|e| e.reg == reg).filter(|_| reg != cpu::reg());
+        found.ok_or_else(|| Error::argument("the entry is not registered, or is the CPU's"))
+    }
+
     fn add(&mut self, reg: Reg, library: Option<libloading::Library>) {
         if self.entries.iter().any(|e| e.reg == reg) {
             return;
@@ -133,13 +139,15 @@ impl Registry {
         }
     }
 
+    /// Whether there is such a family that may go: an error for others and for the CPU.
+    pub fn may_unload(&self, reg: Reg) -> Result<(), Error> {
+        self.read().place(reg).map(|_| ())
+    }
+
     /// Removes a family and its devices, and unloads its module. The CPU stays.
     pub fn unload(&self, reg: Reg) -> Result<(), Error> {
         let mut state = self.write();
-        let found = state.entries.iter().position(|e| e.reg == reg);
-        let Some(at) = found.filter(|_| reg != cpu::reg()) else {
-            return Err(Error::argument("ggml_backend_unload: the entry is not registered, or is the CPU's"));
-        };
+        let at = state.place(reg)?;
         let entry = state.entries.remove(at);
         state.devices.retain(|d| d.reg() != Some(reg));
         drop(state);

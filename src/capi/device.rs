@@ -3,7 +3,8 @@
 use super::backend::handle;
 use crate::backend::{registry, Backend, Device, Reg};
 use crate::entry;
-use crate::error;
+use crate::error::{self, Error};
+use crate::ext;
 use ggml_oxide_abi::*;
 use std::ffi::{c_char, c_void, CStr};
 use std::path::PathBuf;
@@ -32,10 +33,17 @@ unsafe fn path_of(text: *const c_char) -> Option<PathBuf> {
 
 /// Whether the device or a registration on it computes `op`, with the switches in the environment as they are now.
 pub(super) fn asked(device: Device, op: &ggml_tensor) -> bool {
-    if crate::ext::registry::any_kernel() {
-        crate::ext::policy::refresh();
+    if ext::registry::any_kernel() {
+        ext::policy::refresh();
     }
-    crate::ext::supports_op(device, op)
+    ext::supports_op(device, op)
+}
+
+fn unload(reg: Reg) -> Result<(), Error> {
+    registry().may_unload(reg)?;
+    let devices: Vec<Device> = (0..reg.device_count()).filter_map(|i| reg.device(i)).collect();
+    ext::registry::release(ext::registry::What::Devices(&devices))?;
+    registry().unload(reg)
 }
 
 fn device_raw(device: Option<Device>) -> ggml_backend_dev_t {
@@ -203,10 +211,11 @@ entry! {
             }
         }
     }
-    /// Unregisters an entry and unloads its module. Nothing of it may be in use.
+    /// Unregisters an entry and unloads its module. Nothing of it may be in use. Kernels and rules registered on its devices are
+    /// released; while a scheduler's plan uses one of them, the module stays, with an error.
     pub fn ggml_backend_unload(reg: ggml_backend_reg_t) {
-        if let Some(Err(e)) = handle!(Reg, reg, "ggml_backend_unload").map(|reg| registry().unload(reg)) {
-            error::report(&e);
+        if let Some(Err(e)) = handle!(Reg, reg, "ggml_backend_unload").map(unload) {
+            error::report(&e.within("ggml_backend_unload"));
         }
     }
     /// Loads the known backend modules beside the program and in the current folder, and the one in the environment variable

@@ -390,6 +390,8 @@ pub fn still_holds(device: Device, contents: &Contents, since: u64) -> Option<u6
 pub enum What<'a> {
     /// One registration of a device.
     Kernel(Device, &'a str),
+    /// All of these devices, which go.
+    Devices(&'a [Device]),
     /// All of a scope, operators too.
     Scope(ggml_ext_scope_t),
 }
@@ -398,6 +400,7 @@ pub enum What<'a> {
 pub fn release(what: What) -> Result<(), Error> {
     let chosen = |k: &Kernel| match what {
         What::Kernel(device, name) => k.device == device && k.name == name,
+        What::Devices(devices) => devices.contains(&k.device),
         What::Scope(scope) => k.calls.scope == scope,
     };
     let taken = write(|s| {

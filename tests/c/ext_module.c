@@ -186,6 +186,17 @@ static void device(int i) {
     memset(counts, 0, sizeof *counts);
 }
 
+static bool never_supports(const struct ggml_ext_step * step, void * data) {
+    (void) step;
+    (void) data;
+    return false;
+}
+static enum ggml_status never_execute(const struct ggml_ext_run * run, void * data) {
+    (void) run;
+    (void) data;
+    return GGML_STATUS_FAILED;
+}
+
 int main(void) {
     char path[1000];
     check_quiet();
@@ -200,8 +211,21 @@ int main(void) {
         device(0);
         device(1);
         ggml_backend_free(cpu);
+        GGML_EXT_INIT(ggml_ext_kernel_desc, left);
+        left.name     = "left.behind";
+        left.op       = GGML_OP_SQR;
+        left.supports = never_supports;
+        left.execute  = never_execute;
+        CHECK(ggml_ext_register_kernel(ggml_backend_reg_dev_get(module, 0), &left), "a registration is left on its device");
         ggml_backend_unload(module);
         CHECK(ggml_backend_dev_by_name("PLAIN0") == NULL, "the module is unloaded");
+        /* the loader may put it where it was: its devices must not have what the former ones had */
+        module = ggml_backend_load(path);
+        if (CHECK(module != NULL, "it is loaded again")) {
+            GGML_EXT_INIT(ggml_ext_counters, counters);
+            CHECK_ERROR(ggml_ext_counters(ggml_backend_reg_dev_get(module, 0), "left.behind", &counters), GGML_EXT_CODE_UNKNOWN_NAME, "ABI-6: registrations go with the module", "left.behind");
+            ggml_backend_unload(module);
+        }
     }
     ggml_free(ctx);
     return check_done();
