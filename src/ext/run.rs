@@ -133,6 +133,8 @@ impl Plan {
         // SAFETY: the promise of `run`.
         let status = unsafe { cpu::compute_calls(self.backend.as_raw(), graph, calls) }?;
         Some(match failure.take() {
+            // the abort callback ended it, whatever the launch made of that
+            Some(error) if status == GGML_STATUS_ABORTED && error.status != status => Ok(status),
             Some(error) => Err(error),
             None => Ok(status),
         })
