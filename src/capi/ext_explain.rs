@@ -33,8 +33,8 @@ entry! {
     /// Nodes are numbered within their split, as in the texts of reasons, and steps through all splits.
     /// - `version`: 1.
     /// - `totals`: `splits`, `steps`, `nodes`, `launches`, `fusions` (launches for more than one node), `fused_nodes`, `native_ranges`,
-    ///   `native_nodes`, `skipped` (nodes without memory), `skipped_bytes`, `workspace` (bytes, over all backends), `refused`
-    ///   (registrations in `tried`), `mean_ns` (of one run, over all steps).
+    ///   `native_nodes`, `skipped` (nodes without memory), `skipped_bytes` (of those that own it), `workspace` (bytes, over all backends),
+    ///   `refused` (registrations in `tried`), `mean_ns` (of one run, over all steps).
     /// - `splits`: list of `split` (number), `backend`, `device`, `stale` (null or why it must not run any more), `workspace` (bytes),
     ///   `workspace_for` (a name or null), `forbidden` and `forced` (names in `GGML_EXT_FORBID` and `GGML_EXT_FORCE`), `copied`, `steps`.
     /// - `copied`: list of `name`, `split`, `node`, `from` (a backend), `bytes`: tensors copied from other backends before the split.
@@ -42,8 +42,9 @@ entry! {
     ///   often it was timed, nanoseconds of the calling thread in all), `nodes`.
     /// - `launch`: `registration`, `priority`, `flags` (of "capture_safe", "replay_reusable", "deterministic"), `forced`, `workspace`
     ///   (bytes), `reads`: list of `name`, `split`, `node`, `overlaps` (the result lies over bytes of it).
-    /// - `nodes`: list of `node` (number), `name`, `op`, `type`, `ne` (four numbers), `bytes`, `computed` (false for views, empty tensors,
-    ///   and nodes not flagged to be computed), `output`, `skipped`, `reads` (list of `name`, `split`, `node`), `tried`.
+    /// - `nodes`: list of `node` (number), `name`, `op`, `type`, `ne` (four numbers), `bytes`, `owns` (false: they are those of the tensor that it is a
+    ///   view of), `computed` (false for views, empty tensors, and nodes not flagged to be computed), `output`, `skipped`, `reads` (list of
+    ///   `name`, `split`, `node`), `tried`.
     /// - `tried`: list of `registration`, `nodes` (1 for a kernel; what `match` answered for a rule, 0 when it refused by itself), `reason`.
     /// - `split` and `node` of what is read are null when it is not computed in this graph.
     pub fn ggml_ext_explain(sched: ggml_backend_sched_t, format: ggml_ext_explain_format, dst: *mut c_char, size: usize) -> usize {

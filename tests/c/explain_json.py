@@ -22,8 +22,8 @@ SCHEMA = {
     "step": {"step": NUMBER, "kind": TEXT, "launch": (dict, NULL), "runs": NUMBER, "ns": NUMBER, "nodes": list},
     "launch": {"registration": TEXT, "priority": NUMBER, "flags": list, "forced": TRUTH, "workspace": NUMBER, "reads": list},
     "launch.read": {**PLACE, "overlaps": TRUTH},
-    "node": {"node": NUMBER, "name": TEXT, "op": TEXT, "type": TEXT, "ne": list, "bytes": NUMBER, "computed": TRUTH, "output": TRUTH,
-             "skipped": TRUTH, "reads": list, "tried": list},
+    "node": {"node": NUMBER, "name": TEXT, "op": TEXT, "type": TEXT, "ne": list, "bytes": NUMBER, "owns": TRUTH, "computed": TRUTH,
+             "output": TRUTH, "skipped": TRUTH, "reads": list, "tried": list},
     "node.read": PLACE,
     "tried": {"registration": TEXT, "nodes": NUMBER, "reason": TEXT},
 }
@@ -96,7 +96,7 @@ def check(plan):
                 number += 1
                 hold(len(node["ne"]) == 4 and all(type(n) is int for n in node["ne"]), f"ne {node['ne']}")
                 sums["skipped"] += node["skipped"]
-                sums["skipped_bytes"] += node["bytes"] * node["skipped"]
+                sums["skipped_bytes"] += node["bytes"] * (node["skipped"] and node["owns"])
                 sums["refused"] += len(node["tried"])
                 for tried in node["tried"]:
                     shaped(tried, "tried")

@@ -148,7 +148,7 @@ static void content(ggml_backend_sched_t s) {
                                                                  "workspace=4096 refused=3 native_nodes=3 mean_ns=0 lines=1"),
           "ABI-3: JSON holds to its schema");
     SAYS(text, "ABI-3: JSON", "\"kind\":\"fusion\",\"launch\":{\"registration\":\"t.mul_add\",\"priority\":0,\"flags\":[\"deterministic\"],\"forced\":false,\"workspace\":4096",
-         "\"name\":\"product\",\"op\":\"MUL\",\"type\":\"f32\",\"ne\":[16,2,1,1],\"bytes\":128,\"computed\":true,\"output\":false,\"skipped\":true",
+         "\"name\":\"product\",\"op\":\"MUL\",\"type\":\"f32\",\"ne\":[16,2,1,1],\"bytes\":128,\"owns\":true,\"computed\":true,\"output\":false,\"skipped\":true",
          "\"tried\":[{\"registration\":\"t.add\",\"nodes\":1,\"reason\":\"the device adds as well\"}]");
     free(text);
 

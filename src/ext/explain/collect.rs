@@ -148,6 +148,7 @@ unsafe fn node(t: &ggml_tensor, index: &Index) -> Node {
         format: ggml_oxide_types::name_of_id(t.r#type.0),
         ne: t.ne,
         bytes: shape::nbytes(t),
+        owns: t.view_src.is_null(),
         computed: has(GGML_TENSOR_FLAG_COMPUTE) && !shape::is_empty(t) && !ggml_oxide_cpu::table::is_view_op(t.op),
         output: has(GGML_TENSOR_FLAG_OUTPUT),
         skipped: false,

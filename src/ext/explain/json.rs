@@ -186,6 +186,7 @@ fn node(json: &mut Json, number: usize, node: &Node) {
         }
     });
     json.plain("bytes", node.bytes);
+    json.plain("owns", node.owns);
     json.plain("computed", node.computed);
     json.plain("output", node.output);
     json.plain("skipped", node.skipped);

@@ -123,6 +123,8 @@ pub struct Node {
     pub ne: [i64; GGML_MAX_DIMS],
     /// Bytes of its data.
     pub bytes: usize,
+    /// They are its own, not those of a tensor that it is a view of.
+    pub owns: bool,
     /// There is something to compute: it is no view, not empty, and flagged to be computed.
     pub computed: bool,
     /// Flagged as an output.
@@ -154,7 +156,7 @@ pub struct Totals {
     pub native_nodes: usize,
     /// Nodes that get no memory.
     pub skipped: usize,
-    /// Bytes of their data.
+    /// Bytes of their data, of those that would own it.
     pub skipped_bytes: usize,
     /// Bytes of scratch memory of all backends: the splits of one backend share theirs.
     pub workspace: usize,
@@ -211,7 +213,8 @@ impl Explanation {
                 sum.refused += node.tried.len();
                 if node.skipped {
                     sum.skipped += 1;
-                    sum.skipped_bytes = sum.skipped_bytes.saturating_add(node.bytes);
+                    let saved = if node.owns { node.bytes } else { 0 };
+                    sum.skipped_bytes = sum.skipped_bytes.saturating_add(saved);
                 }
             }
         }

@@ -28,6 +28,7 @@ fn node(name: &[u8], op: &str) -> Node {
         format: "f32",
         ne: [8, 2, 1, 1],
         bytes: 64,
+        owns: true,
         computed: true,
         output: false,
         skipped: false,
@@ -94,7 +95,7 @@ fn everything(bad: &[u8]) -> Explanation {
 
 impl Clone for Node {
     fn clone(&self) -> Self {
-        let Node { name, op, format, ne, bytes, computed, output, skipped, reads, tried } = self;
+        let Node { name, op, format, ne, bytes, owns, computed, output, skipped, reads, tried } = self;
         let (name, op, reads, tried) = (name.clone(), op.clone(), reads.clone(), tried.clone());
         Node {
             name,
@@ -102,6 +103,7 @@ impl Clone for Node {
             format,
             ne: *ne,
             bytes: *bytes,
+            owns: *owns,
             computed: *computed,
             output: *output,
             skipped: *skipped,
@@ -285,6 +287,9 @@ fn abi_3_sums() {
         ns: 2_000,
     };
     assert_eq!(e.totals(), expected);
+    let mut views = everything(b"x");
+    views.splits.iter_mut().flat_map(|s| &mut s.steps).flat_map(|s| &mut s.nodes).for_each(|n| n.owns = false);
+    assert_eq!(views.totals(), Totals { skipped_bytes: 0, ..expected }, "a view that is left out saves nothing");
     let mut shared = everything(b"x");
     (shared.splits[1].number, shared.splits[1].workspace) = (0, 300);
     assert_eq!(shared.totals().workspace, 300, "splits of one backend share their scratch memory");

@@ -125,6 +125,27 @@ bool ggml_gallocr_reserve(ggml_gallocr_t gallocr, struct ggml_cgraph * cgraph) {
     return true;
 }
 
+/* Whether the explained plan says the same. */
+static bool agrees(const struct graph * g) {
+    const size_t n    = ggml_ext_explain(g->sched, GGML_EXT_EXPLAIN_JSON, NULL, 0);
+    char *       text = n ? malloc(n + 1) : NULL;
+    if (!text || ggml_ext_explain(g->sched, GGML_EXT_EXPLAIN_JSON, text, n + 1) != n) {
+        free(text);
+        return failed("plan");
+    }
+    int          skipped = -1;
+    size_t       bytes   = 0;
+    const char * at      = strstr(text, "\"skipped\":"); /* the first is that of the totals */
+    const bool   same    = at && sscanf(at, "\"skipped\":%d,\"skipped_bytes\":%zu", &skipped, &bytes) == 2
+                      && skipped == g->gone + g->views && bytes == g->gone_bytes;
+    free(text);
+    if (!same) {
+        fprintf(stderr, "probe: error the plan says that %d nodes have no memory (%zu bytes); it is %d (%zu bytes) and %d views\n", skipped,
+                bytes, g->gone, g->gone_bytes, g->views);
+    }
+    return same;
+}
+
 /* Nodes that are there without memory. Views count apart: what they look at has none, or has it elsewhere. */
 static bool look(struct graph * g, struct ggml_cgraph * cgraph) {
     g->gone = g->views = 0;
@@ -145,7 +166,7 @@ static bool look(struct graph * g, struct ggml_cgraph * cgraph) {
             g->gone_bytes += ggml_nbytes(t);
         }
     }
-    return true;
+    return agrees(g);
 }
 
 /* What the client gave no name: "node_7", and what ggml makes of no name, " (view)". */
