@@ -8,7 +8,7 @@ use crate::ext::legality::tests::simulate;
 use std::collections::BTreeMap;
 
 const GRAPHS: usize = if cfg!(miri) {
-    5
+    3
 } else if cfg!(debug_assertions) {
     4_000
 } else {

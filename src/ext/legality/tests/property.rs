@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// Proposals: a million and more where the compiler optimises.
 const PROPOSALS: usize = if cfg!(miri) {
-    300
+    60
 } else if cfg!(debug_assertions) {
     120_000
 } else {
