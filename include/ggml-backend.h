@@ -417,7 +417,10 @@ ggml_backend_t ggml_backend_init_best(void);
 /* Loads a backend module and registers it; NULL with an error when it cannot be used. */
 ggml_backend_reg_t ggml_backend_load(const char *path);
 
-/* Unregisters an entry and unloads its module. Nothing of it may be in use. */
+/*
+ Unregisters an entry and unloads its module. Nothing of it may be in use. Kernels and rules registered on its devices are
+ released; while a scheduler's plan uses one of them, the module stays, with an error.
+ */
 void ggml_backend_unload(ggml_backend_reg_t reg);
 
 /*
