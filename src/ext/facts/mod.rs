@@ -44,13 +44,19 @@ impl Span {
 }
 
 /// How a tensor lies in its storage.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Layout {
-    pub ty: ggml_type,
-    pub ne: [i64; GGML_MAX_DIMS],
-    pub nb: [usize; GGML_MAX_DIMS],
+#[derive(PartialEq, Eq)]
+struct Layout {
+    ty: ggml_type,
+    ne: [i64; GGML_MAX_DIMS],
+    nb: [usize; GGML_MAX_DIMS],
     /// Bytes from the start of the storage.
-    pub offs: usize,
+    offs: usize,
+}
+
+impl Layout {
+    fn of(t: &ggml_tensor, offs: usize) -> Self {
+        Layout { ty: t.r#type, ne: t.ne, nb: t.nb, offs }
+    }
 }
 
 /// What is known of one tensor. The last four are of nodes only.
@@ -59,7 +65,8 @@ pub(super) struct Fact {
     pub op: ggml_op,
     /// Bits of `ggml_tensor_flag`.
     pub flags: i32,
-    pub layout: Layout,
+    /// It covers the tensor that owns its storage: the same shape, type, strides and start.
+    pub whole: bool,
     /// Number of the tensor that owns its storage; its own when it does.
     pub root: u32,
     pub span: Span,
@@ -275,13 +282,13 @@ impl Reader {
             let root = if owns { self.index.add(t.addr()).0 } else { self.number(owner)? };
             let (space, base) = self.space(&*owner);
             let lo = base.saturating_add(offs);
-            let layout = Layout { ty: tensor.r#type, ne: tensor.ne, nb: tensor.nb, offs };
+            let layout = Layout::of(tensor, offs);
             let extension = is_extension(tensor);
             let effect = known::effect(tensor.op, extension, owns, |slot| lies_over(tensor, owner, &layout, slot));
             Ok(Fact {
                 op: tensor.op,
                 flags: tensor.flags,
-                layout,
+                whole: owns || layout == Layout::of(&*owner, 0),
                 root,
                 span: Span { space, lo, hi: lo.saturating_add(shape::nbytes(tensor)) },
                 allocated: !(*owner).data.is_null(),
@@ -322,14 +329,14 @@ unsafe fn lies_over(t: &ggml_tensor, owner: *mut ggml_tensor, layout: &Layout, s
     let Some((root, offs)) = (unsafe { root_of(src) }) else { return false };
     // SAFETY: as above.
     let src = unsafe { &*src };
-    root == owner && Layout { ty: src.r#type, ne: src.ne, nb: src.nb, offs } == *layout
+    root == owner && Layout::of(src, offs) == *layout
 }
 
 fn blank(number: u32) -> Fact {
     Fact {
         op: GGML_OP_NONE,
         flags: 0,
-        layout: Layout { ty: GGML_TYPE_F32, ne: [0; GGML_MAX_DIMS], nb: [0; GGML_MAX_DIMS], offs: 0 },
+        whole: false,
         root: number,
         span: Span { space: 0, lo: 0, hi: 0 },
         allocated: false,

@@ -120,7 +120,7 @@ impl Check<'_> {
         }
         let owner = self.earlier_owner(last);
         match owner {
-            Some(o) if facts.at(o).layout != t.layout => Err(Refusal::PartOfOwner { node: last, owner: o }),
+            Some(o) if !t.whole => Err(Refusal::PartOfOwner { node: last, owner: o }),
             owner => Ok(owner),
         }
     }
