@@ -144,14 +144,16 @@ static void launches(ggml_backend_dev_t device, int threads) {
     ggml_free(g.ctx);
 }
 
-/* A rule that pairs two additions whose first is called x and whose number divides by that of the rule. */
+/* A rule as rules are: it looks at operators, edges and shapes of two nodes. It pairs additions at places that divide by its number. */
 static int pairs(struct ggml_cgraph * graph, int first, void * data) {
-    int divisor = (int) (size_t) data;
-    if (divisor == 0 || first + 2 > ggml_graph_n_nodes(graph)) {
+    if (first + 2 > ggml_graph_n_nodes(graph)) {
         return 0;
     }
     const struct ggml_tensor * a = ggml_graph_node(graph, first), * b = ggml_graph_node(graph, first + 1);
-    return a->name[0] == 'x' && atoi(a->name + 1) % divisor == 0 && a->op == GGML_OP_ADD && b->op == GGML_OP_ADD && b->src[0] == a ? 2 : 0;
+    if (a->op != GGML_OP_ADD || b->op != GGML_OP_ADD || b->src[0] != a || a->ne[0] != b->ne[0] || a->type != b->type) {
+        return 0;
+    }
+    return first % (int) (size_t) data == 0 ? 2 : 0;
 }
 static enum ggml_status no_execute(const struct ggml_ext_run * run, void * data) {
     (void) run;

@@ -5,6 +5,7 @@
 
 use super::plan::Storage;
 use super::room;
+use std::cmp::Reverse;
 use std::collections::TryReserveError;
 
 /// Above this count packing costs more than planning should; the walk's answer stands.
@@ -25,15 +26,39 @@ pub(super) fn pack(
     }
     let mut order = room::list(n)?;
     order.extend((0..storages.len()).filter(|&i| here(&storages[i])));
-    if total.saturating_sub(most_alive(storages, &order)?) <= total / WORTH {
-        return Ok(None);
+    let least = most_alive(storages, &order)?;
+    let tight = |total: usize| total.saturating_sub(least) <= total / WORTH;
+    // Of equal sizes the earlier first, or the longer lived first: either may leave the smaller gaps.
+    let earlier = |&i: &usize| (Reverse(storages[i].size), storages[i].start, i);
+    let longer = |&i: &usize| {
+        let s = &storages[i];
+        (Reverse(s.size), Reverse(s.end.saturating_sub(s.start)), s.start, i)
+    };
+    let mut best = None;
+    let mut bound = total;
+    for by_length in [false, true] {
+        if tight(bound) {
+            break;
+        }
+        match by_length {
+            false => order.sort_by_key(earlier),
+            true => order.sort_by_key(longer),
+        }
+        if let Some((need, offsets)) = place(storages, &order, bound)? {
+            bound = need;
+            best = Some((need, offsets));
+        }
     }
-    order.sort_by_key(|&i| (std::cmp::Reverse(storages[i].size), storages[i].start, i));
+    Ok(best)
+}
+
+/// Offsets by storage number and the bytes needed, if fewer than `total`, with storages placed in this order.
+fn place(storages: &[Storage], order: &[usize], total: usize) -> Result<Option<(usize, Vec<usize>)>, TryReserveError> {
     let mut offsets = room::filled(storages.len(), 0)?;
     // (offset, end, first step, last step) by offset
-    let mut placed: Vec<(usize, usize, u32, u32)> = room::list(n)?;
+    let mut placed: Vec<(usize, usize, u32, u32)> = room::list(order.len())?;
     let mut need = 0;
-    for i in order {
+    for &i in order {
         let s = &storages[i];
         let (mut best, mut cursor) = (None::<(usize, usize)>, 0);
         for &(offset, end, _, _) in placed.iter().filter(|p| p.2 <= s.end && s.start <= p.3) {

@@ -196,6 +196,8 @@ impl Builder<'_> {
         let mut i = 0;
         while i < nodes.len() {
             // SAFETY: as above.
+            unsafe { graph::access::fetch_ahead(nodes, i) };
+            // SAFETY: as above.
             let t = unsafe { &*nodes[i] };
             self.plan.contents.add(t);
             let fused = match facts {

@@ -8,6 +8,7 @@ use super::numbering::{Numbering, NONE};
 use crate::backend::{tensor_data, Backend, Buft};
 use crate::error::Error;
 use crate::ext::{self, op};
+use crate::graph;
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;
 
@@ -110,8 +111,10 @@ impl Team {
         // nearly all tensors lie in the same memory
         let mut good: Option<Buft> = None;
         for (list, is_node) in [(leafs, false), (nodes, true)] {
-            for &t in list {
+            for (i, &t) in list.iter().enumerate() {
                 // SAFETY: the caller's promise.
+                unsafe { graph::access::fetch_ahead(list, i) };
+                // SAFETY: as above.
                 let t = unsafe { &*t };
                 let buft = tensor_data::buffer_of(t).and_then(|b| b.buft());
                 if buft.is_some() && buft != good {

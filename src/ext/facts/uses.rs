@@ -64,26 +64,34 @@ impl Uses {
     /// # Safety
     /// As [`Uses::of`]; tensors below number `n_nodes` are the graph's nodes.
     unsafe fn recorded(&mut self, graph: &ggml_cgraph, nodes: &[*mut ggml_tensor], n_nodes: usize) {
-        let mut by_hand = vec![0u32; n_nodes];
-        for &node in nodes {
-            // SAFETY: the caller's promise.
+        let mut known = vec![0u32; n_nodes];
+        let mut grown = true;
+        for (known, &key) in known.iter_mut().zip(self.index.keys()) {
+            // SAFETY: the caller's promise; the graph has counts.
             unsafe {
-                if matches!(hash::find(&graph.visited_hash_set, node), Found::Slot(_)) {
-                    continue;
+                match hash::find(&graph.visited_hash_set, std::ptr::without_provenance(key)) {
+                    Found::Slot(i) => *known = u32::try_from(*graph.use_counts.add(i)).unwrap_or(0),
+                    _ => grown = false,
                 }
-                for src in (*node).src.iter().filter_map(|s| self.index.get(s.addr())) {
-                    if let Some(count) = by_hand.get_mut(src as usize) {
-                        *count += 1;
+            }
+        }
+        if !grown {
+            for &node in nodes {
+                // SAFETY: the caller's promise.
+                unsafe {
+                    if matches!(hash::find(&graph.visited_hash_set, node), Found::Slot(_)) {
+                        continue;
+                    }
+                    for src in (*node).src.iter().filter_map(|s| self.index.get(s.addr())) {
+                        if let Some(count) = known.get_mut(src as usize) {
+                            *count = count.saturating_add(1);
+                        }
                     }
                 }
             }
         }
-        for (number, &by_hand) in by_hand.iter().enumerate() {
-            let node: *const ggml_tensor = std::ptr::without_provenance(self.index.keys()[number]);
-            // SAFETY: as above.
-            let recorded = unsafe { graph::use_count(graph, node) };
-            let known = u32::try_from(recorded).unwrap_or(0).saturating_add(by_hand);
-            self.counts[number] = self.counts[number].max(known);
+        for (count, known) in self.counts.iter_mut().zip(known) {
+            *count = (*count).max(known);
         }
     }
 
