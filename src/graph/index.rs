@@ -80,8 +80,7 @@ impl Index {
     #[inline]
     fn probe(&self, key: usize) -> usize {
         let mask = self.slots.len() - 1;
-        // tensors lie in arenas at equal distances: the multiplication spreads them
-        let mut at = ((key as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
+        let mut at = place(key) & mask;
         loop {
             match self.slots[at] {
                 0 => return at,
@@ -113,9 +112,40 @@ fn zeros(n: usize) -> Result<Vec<u32>, TryReserveError> {
     Ok(slots)
 }
 
+/// Where an address goes. Tensors lie in arenas, one behind the other, and are asked for in that order: neighbours stay neighbours, for
+/// the caches' sake, and what the lower bits of equal distances do not tell apart the higher ones do.
+#[inline]
+fn place(key: usize) -> usize {
+    let h = key >> 4;
+    h ^ h >> 11 ^ h >> 22
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_distance_between_tensors_makes_long_searches() {
+        for distance in [16, 48, 336, 368, 432, 464, 512, 1024, 4096, 1 << 16, 1 << 20] {
+            for start in [0x7f12_3456_7010usize, 0x10] {
+                let mut index = Index::default();
+                let n = 5000;
+                index.clear(n);
+                (0..n).for_each(|i| assert!(index.add(start + i * distance).1));
+                let mask = index.slots.len() - 1;
+                let steps = |at: usize| {
+                    let n = index.slots[at] as usize;
+                    if n == 0 {
+                        0
+                    } else {
+                        at.wrapping_sub(place(index.keys[n - 1])) & mask
+                    }
+                };
+                let steps: usize = (0..index.slots.len()).map(steps).sum();
+                assert!(steps <= 4 * n, "distance {distance}: {steps} steps for {n} addresses");
+            }
+        }
+    }
 
     #[test]
     fn numbers_in_order_of_appearance() {

@@ -214,8 +214,13 @@ impl Reader {
     /// # Safety
     /// As [`Facts::read`]; no node is NULL.
     unsafe fn run(&mut self, nodes: &[*mut ggml_tensor], uses: &Uses) -> Result<(), Error> {
-        self.index.clear(nodes.len() * 2);
+        self.index.clear(nodes.len() + nodes.len() / 4);
         self.facts.order.reserve_exact(nodes.len());
+        // what nodes read is mostly other nodes
+        let tensors = nodes.len() + nodes.len() / 4;
+        self.facts.tensors.reserve_exact(tensors);
+        self.facts.facts.reserve_exact(tensors);
+        self.facts.srcs.reserve_exact(nodes.len() * 2);
         self.facts.places.reserve_exact(nodes.len());
         let mut repeated = Vec::new();
         for (at, &node) in nodes.iter().enumerate() {
@@ -241,8 +246,8 @@ impl Reader {
                 }
                 let srcs = (first, self.facts.srcs.len() as u32 - first);
                 let fact = self.describe(node)?;
-                let (loose, repeated) = (uses.is_loose(node), uses.is_repeated(node));
-                let fact = Fact { srcs, uses: uses.get(node), loose, repeated, ..fact };
+                let (uses, loose, repeated) = uses.of_node(node);
+                let fact = Fact { srcs, uses, loose, repeated, ..fact };
                 self.facts.facts[number] = fact;
             }
         }

@@ -28,7 +28,11 @@ impl Uses {
         unsafe {
             let (nodes, leafs) = (graph::nodes(graph), graph::checked_leafs(graph).unwrap_or(&[]));
             let mut uses = Uses::default();
-            uses.index.clear(nodes.len() * 2);
+            let tensors = nodes.len() + nodes.len() / 4;
+            uses.index.clear(tensors);
+            uses.counts.reserve_exact(tensors);
+            uses.loose.reserve_exact(tensors);
+            uses.repeated.reserve_exact(tensors);
             for &node in nodes {
                 let (number, new) = uses.number(node);
                 uses.repeated[number] |= !new;
@@ -104,6 +108,12 @@ impl Uses {
     /// How often `t` is a source.
     pub fn get(&self, t: *const ggml_tensor) -> u32 {
         self.index.get(t.addr()).map_or(0, |n| self.counts[n as usize])
+    }
+
+    /// What is known of `t`: how often it is a source, whether it is [loose](Uses::is_loose), whether it is computed more than once.
+    pub(super) fn of_node(&self, t: *const ggml_tensor) -> (u32, bool, bool) {
+        let number = self.index.get(t.addr()).map(|n| n as usize);
+        number.map_or((0, false, false), |n| (self.counts[n], self.loose[n], self.repeated[n]))
     }
 
     /// Whether somebody may look at the storage of `t` without the graph having an edge for it.
