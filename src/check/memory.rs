@@ -30,6 +30,8 @@ impl Balance {
 
 /// `prepare` and `destroy` in a row, this often, between two looks at the memory in use.
 const CYCLES: usize = 64;
+/// Times that the memory in use is looked at.
+const ROUNDS: usize = 8;
 
 impl Session<'_> {
     /// # Safety
@@ -136,7 +138,7 @@ impl Session<'_> {
         cycle();
         let live = self.author.live();
         let mut growth = Vec::new();
-        for _ in 0..4 {
+        for _ in 0..ROUNDS {
             let start = heap::in_use();
             cycle();
             growth.extend(start.zip(heap::in_use()).map(|(a, b)| b.saturating_sub(a)));
@@ -149,14 +151,16 @@ impl Session<'_> {
         if let (Some(a), Some(b)) = (live, after) {
             let all = before.live.zip(self.author.live());
             return match all {
-                _ if a != b => Err(Stop::Fail(format!("{} states of {} are not given back", b - a, 4 * CYCLES))),
+                _ if a != b => Err(Stop::Fail(format!("{} states of {} are not given back", b - a, ROUNDS * CYCLES))),
                 Some((a, b)) if a != b => {
                     Err(Stop::Fail(format!("{} states of the check's plans are not given back", b - a)))
                 }
                 _ => Ok(()),
             };
         }
-        match growth.iter().min() {
+        growth.sort_unstable();
+        // other threads, on their way out, may give back more than is lost here, once or twice
+        match growth.get(2) {
             // a block takes 16 bytes at least; what grows once and is kept does not grow each time
             Some(&least) if least >= 16 * CYCLES => Err(Stop::Fail(format!(
                 "{CYCLES} times prepare and destroy leave {least} bytes or more behind, each time"
