@@ -12,7 +12,7 @@ use std::process::ExitCode;
 const HEADERS: [&str; 5] = ["ggml.h", "ggml-alloc.h", "ggml-backend.h", "ggml-cpu.h", "gguf.h"];
 
 /// What this library adds.
-const OURS_ALONE: &[&str] = &["GGML_N_OP_PARAMS", "ggml_abort_callback_t"];
+const OURS_ALONE: &[&str] = &["GGML_N_OP_PARAMS", "ggml_abort_callback_t", "ggml_gallocr_set_skipped_tensors"];
 
 /// Bytes of a tensor's name that both are read with, one pass each.
 const MAX_NAMES: [usize; 2] = [64, 160];
