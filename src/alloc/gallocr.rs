@@ -1,6 +1,7 @@
 //! The graph allocator: plans a graph, keeps buffers for the plan, and gives the graph's tensors their addresses.
 
-use super::lower::{lower, match_record, Memory, Record, Source};
+use super::lower::{lower, Memory, Source};
+use super::matching::{match_record, pointers, Record};
 use super::plan::plan;
 use super::problem::{Plan, PlanError, Problem, Tensor, NONE};
 use super::room;
@@ -19,6 +20,9 @@ pub struct Gallocr {
     record: Option<Record>,
     index: Index,
 }
+
+/// A graph's tensors by the numbers of the plan that fits it.
+pub struct Fit(Vec<*mut ggml_tensor>);
 
 /// What became of an allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,15 +72,35 @@ impl Gallocr {
         leaf_buffers: Option<&[i32]>,
     ) -> Result<(), Error> {
         // SAFETY: the caller's promise.
+        unsafe {
+            faultless(graph)?;
+            self.lay_out(graph, node_buffers, leaf_buffers).map(drop)
+        }
+    }
+
+    /// As [`Gallocr::reserve`], for a graph that was checked for faults; with its tensors by the plan's numbers.
+    ///
+    /// # Safety
+    /// As [`Gallocr::reserve`].
+    pub unsafe fn lay_out(
+        &mut self,
+        graph: &ggml_cgraph,
+        node_buffers: Option<&[i32]>,
+        leaf_buffers: Option<&[i32]>,
+    ) -> Result<Fit, Error> {
+        // SAFETY: the caller's promise.
         let source = unsafe { source(graph, node_buffers, leaf_buffers) }?;
         // SAFETY: as above.
-        let (problem, plan) = unsafe { self.plan(source) }?;
+        let (problem, plan, plain) = unsafe { self.plan(source) }?;
         self.record = None;
         for space in 0..self.buffers.len() {
             self.ensure(space, &plan.chunks[space])?;
         }
-        self.record = Some(Record { problem, plan, keys: room::copied(self.index.keys())? });
-        Ok(())
+        let keys = room::copied(self.index.keys())?;
+        let record = Record { problem, plan, keys, plain };
+        let fit = Fit(pointers(&record)?);
+        self.record = Some(record);
+        Ok(fit)
     }
 
     /// Bytes of each buffer that [`Gallocr::reserve`] would lay out; nothing is allocated or forgotten.
@@ -90,19 +114,24 @@ impl Gallocr {
         leaf_buffers: Option<&[i32]>,
     ) -> Result<Vec<usize>, Error> {
         // SAFETY: the caller's promise.
-        let source = unsafe { source(graph, node_buffers, leaf_buffers) }?;
+        let source = unsafe {
+            faultless(graph)?;
+            source(graph, node_buffers, leaf_buffers)
+        }?;
         // SAFETY: as above.
-        let (_, plan) = unsafe { self.plan(source) }?;
+        let (_, plan, _) = unsafe { self.plan(source) }?;
         Ok(self.memory.space_of.iter().map(|&s| plan.size(s as usize)).collect())
     }
 
-    /// Whether the buffers are laid out for a graph of the shape of `graph`.
+    /// The tensors of `graph`, checked for faults, by the numbers of the plan that the buffers are laid out for; `None`: that is for a
+    /// graph of another shape.
     ///
     /// # Safety
     /// As [`Gallocr::reserve`].
-    pub unsafe fn fits(&mut self, graph: &ggml_cgraph) -> bool {
+    pub unsafe fn fit(&mut self, graph: &ggml_cgraph) -> Result<Option<Fit>, Error> {
+        let Some(record) = &self.record else { return Ok(None) };
         // SAFETY: the caller's promise.
-        unsafe { source(graph, None, None).is_ok_and(|source| matches!(self.matching(source), Ok(Some(_)))) }
+        unsafe { Ok(match_record(source(graph, None, None)?, record, &self.memory, &mut self.index)?.map(Fit)) }
     }
 
     /// Gives every tensor of `graph` that has no storage its address. With one buffer the plan is renewed where the graph is another.
@@ -112,20 +141,28 @@ impl Gallocr {
     pub unsafe fn alloc(&mut self, graph: &ggml_cgraph) -> Result<Outcome, Error> {
         // SAFETY: the caller's promise.
         unsafe {
-            let source = source(graph, None, None)?;
-            let tensors = match self.matching(source)? {
-                Some(tensors) => tensors,
+            faultless(graph)?;
+            let fit = match self.fit(graph)? {
+                Some(fit) => fit,
                 None if self.memory.space_of.len() != 1 => return Ok(Outcome::NeedsReserve),
-                None => {
-                    self.reserve(graph, None, None)?;
-                    room::collected(self.index.keys().iter().map(|&t| std::ptr::with_exposed_provenance_mut(t)))?
-                }
+                None => self.lay_out(graph, None, None)?,
             };
-            for buffer in self.buffers.iter().flatten().flatten() {
-                buffer.reset();
-            }
-            self.assign(&tensors)
+            self.alloc_fitting(&fit)?;
         }
+        Ok(Outcome::Done)
+    }
+
+    /// Gives the tensors of `fit` that have no storage their addresses.
+    ///
+    /// # Safety
+    /// `fit` is what the latest call of [`Gallocr::fit`] or [`Gallocr::lay_out`] answered; the graph is as it was then, except that
+    /// tensors may have got storage, and live.
+    pub unsafe fn alloc_fitting(&mut self, fit: &Fit) -> Result<(), Error> {
+        for buffer in self.buffers.iter().flatten().flatten() {
+            buffer.reset();
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.assign(&fit.0) }
     }
 
     /// Bytes of buffer `id`; 0 for one that shares the memory of an earlier one, and before anything was reserved.
@@ -141,9 +178,9 @@ impl Gallocr {
         self.memory.space_of.len()
     }
 
-    unsafe fn plan(&mut self, source: Source) -> Result<(Problem, Plan), Error> {
+    unsafe fn plan(&mut self, source: Source) -> Result<(Problem, Plan, bool), Error> {
         // SAFETY: the promise of the callers.
-        let problem = unsafe { lower(source, &self.memory, &mut self.index) }?;
+        let (problem, plain) = unsafe { lower(source, &self.memory, &mut self.index) }?;
         let keys = self.index.keys();
         // SAFETY: the keys are the addresses of the source's live tensors.
         let tensor = |t: u32| unsafe { &*std::ptr::with_exposed_provenance::<ggml_tensor>(keys[t as usize]) };
@@ -156,13 +193,7 @@ impl Gallocr {
             PlanError::NoMemory => Error::memory("there is no memory to plan the graph"),
             PlanError::Malformed => Error::new(GGML_EXT_CODE_INTERNAL, "the graph was read wrongly"),
         })?;
-        Ok((problem, plan))
-    }
-
-    unsafe fn matching(&mut self, source: Source) -> Result<Option<Vec<*mut ggml_tensor>>, Error> {
-        let Some(record) = &self.record else { return Ok(None) };
-        // SAFETY: the promise of the callers.
-        unsafe { match_record(source, record, &self.memory, &mut self.index) }
+        Ok((problem, plan, plain))
     }
 
     /// Makes the buffers of `space` at least as large as `chunks` says. The old ones go first: both at once may not fit.
@@ -202,8 +233,8 @@ impl Gallocr {
     }
 
     /// Writes addresses: first tensors with storage of their own, then the views of them.
-    unsafe fn assign(&self, tensors: &[*mut ggml_tensor]) -> Result<Outcome, Error> {
-        let Some(record) = &self.record else { return Ok(Outcome::NeedsReserve) };
+    unsafe fn assign(&self, tensors: &[*mut ggml_tensor]) -> Result<(), Error> {
+        let Some(record) = &self.record else { return Ok(()) };
         let bases: Vec<Vec<_>> =
             self.buffers.iter().map(|b| b.iter().flatten().map(|&b| (b, b.base())).collect()).collect();
         for (&tensor, slot) in tensors.iter().zip(&record.plan.slots) {
@@ -226,7 +257,7 @@ impl Gallocr {
                 unsafe { self.place_view(tensor, 0) }?;
             }
         }
-        Ok(Outcome::Done)
+        Ok(())
     }
 
     /// Gives a view the address of its storage, if that has one in a buffer.
@@ -280,17 +311,17 @@ fn init(buffer: Buffer, tensor: *mut ggml_tensor) -> Result<(), Error> {
     }
 }
 
+unsafe fn faultless(graph: &ggml_cgraph) -> Result<(), Error> {
+    // SAFETY: the promise of the callers.
+    unsafe { graph::fault(graph) }.map_or(Ok(()), |(fault, _)| Err(fault))
+}
+
 unsafe fn source<'a>(
     graph: &ggml_cgraph,
     node_buffers: Option<&'a [i32]>,
     leaf_buffers: Option<&'a [i32]>,
 ) -> Result<Source<'a>, Error> {
     // SAFETY: the promise of the callers.
-    unsafe {
-        if let Some((fault, _)) = graph::fault(graph) {
-            return Err(fault);
-        }
-        let (nodes, leafs) = (graph::checked_nodes(graph)?, graph::checked_leafs(graph)?);
-        Ok(Source { nodes, leafs, node_buffers, leaf_buffers })
-    }
+    let (nodes, leafs) = unsafe { (graph::checked_nodes(graph)?, graph::checked_leafs(graph)?) };
+    Ok(Source { nodes, leafs, node_buffers, leaf_buffers })
 }

@@ -24,6 +24,10 @@ pub(super) struct State {
     pub pinned: bool,
     /// It has no storage and is computed by those that read it.
     pub skipped: bool,
+    /// It is one of the problem's inputs.
+    input: bool,
+    /// It is placed before the first step: a leaf or an input.
+    early: bool,
     /// It takes no source's storage: a step that writes it reads a skipped tensor.
     pub fresh: bool,
 }
@@ -35,6 +39,8 @@ impl State {
             owner: if view { tensor.root } else { t as u32 },
             placeable: !view && !tensor.external && !tensor.skipped,
             skipped: tensor.skipped,
+            input: tensor.input,
+            early: tensor.input,
             ..State::default()
         }
     }
@@ -50,6 +56,8 @@ pub(super) struct Walkable {
     pub states: Vec<State>,
     /// Inputs among the nodes and their sources, in that order, some more than once.
     pub inputs: Vec<u32>,
+    /// Some sources may have to be placed when they are read: they are no results of earlier steps.
+    pub late: bool,
     /// By tensor: the node that computes it if it is a skipped one, else [`NONE`]. Empty where nothing is skipped.
     pub made_by: Vec<u32>,
 }
@@ -60,7 +68,10 @@ impl Walkable {
         let states = room::collected(problem.tensors.iter().enumerate().map(State::new))?;
         let any = problem.tensors.iter().any(|t| t.skipped);
         let made_by = room::filled(if any { states.len() } else { 0 }, NONE)?;
-        let mut start = Walkable { states, inputs: Vec::new(), made_by };
+        let mut start = Walkable { states, inputs: Vec::new(), late: false, made_by };
+        for &leaf in &problem.leafs {
+            start.states[leaf as usize].early = true;
+        }
         start.count(problem)?;
         if any {
             start.note_skipped(problem);
@@ -75,22 +86,26 @@ impl Walkable {
     /// Reads and views of every tensor; outputs and odd orders are pinned.
     fn count(&mut self, problem: &Problem) -> Result<(), PlanError> {
         for node in &problem.nodes {
-            let tensor = &problem.tensors[node.tensor as usize];
-            if tensor.input {
+            let state = &mut self.states[node.tensor as usize];
+            if state.input {
                 room::push(&mut self.inputs, node.tensor)?;
             }
-            let state = &mut self.states[node.tensor as usize];
             // a result that was read or computed before has no interval: nobody else may have its storage. A cast names itself
             // as its second source, so this node's own reads do not count.
-            if !node.marker && (state.computed || state.reads > 0 && !tensor.external) {
+            if !node.marker && (state.computed || state.reads > 0 && !problem.tensors[node.tensor as usize].external) {
                 state.pinned = true;
             }
             state.computed |= !node.marker;
             for &src in problem.srcs_of(node) {
-                self.states[src as usize].reads += 1;
-                if problem.tensors[src as usize].input {
+                let state = &mut self.states[src as usize];
+                state.reads += 1;
+                // each once is enough: it is placed then
+                if state.input && state.reads == 1 {
                     room::push(&mut self.inputs, src)?;
                 }
+                // who reads what it computes has its place before it looks for one to take
+                self.late |=
+                    state.placeable && !(state.early || state.computed) || src == node.tensor && node.reuse != 0;
             }
         }
         for (t, tensor) in problem.tensors.iter().enumerate() {

@@ -3,7 +3,7 @@
 //! - [`space`], [`problem`], [`plan`], `lives`, `pack`: the planner. Safe code, no pointers, time linear in the nodes.
 //! - [`room`]: lists as long as a graph.
 //! - [`inplace`]: which operators may write over which source.
-//! - [`lower`]: from a graph to the planner's numbers and back.
+//! - [`lower`]: from a graph to the planner's numbers; [`matching`]: whether a graph still has them.
 //! - [`gallocr`]: the graph allocator.
 //! - [`whole`]: tensors one behind the other, and all tensors of a context.
 //!
@@ -13,6 +13,7 @@ pub mod gallocr;
 pub mod inplace;
 mod lives;
 pub mod lower;
+pub mod matching;
 mod pack;
 pub mod plan;
 pub mod problem;
@@ -20,7 +21,7 @@ pub mod room;
 pub mod space;
 pub mod whole;
 
-pub use gallocr::{Gallocr, Outcome};
+pub use gallocr::{Fit, Gallocr, Outcome};
 
 #[cfg(test)]
 mod plan_tests;

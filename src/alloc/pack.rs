@@ -41,8 +41,8 @@ pub(super) fn pack(
             break;
         }
         match by_length {
-            false => order.sort_by_key(earlier),
-            true => order.sort_by_key(longer),
+            false => order.sort_unstable_by_key(earlier),
+            true => order.sort_unstable_by_key(longer),
         }
         if let Some((need, offsets)) = place(storages, &order, bound)? {
             bound = need;

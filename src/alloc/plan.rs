@@ -32,10 +32,9 @@ pub(super) struct Storage {
 /// Where to put every tensor of `problem`. `resize(tensor, space)`: bytes that a tensor needs in another kind of memory than its own.
 pub fn plan(problem: &Problem, resize: &mut dyn FnMut(u32, u32) -> usize) -> Result<Plan, PlanError> {
     check(problem)?;
-    let start = Walkable::new(problem)?;
-    let mut best = attempt(problem, &start, resize, true)?;
+    let mut best = attempt(problem, resize, true)?;
     if best.used_views && !best.spaces.iter().all(Space::is_tight) {
-        let plain = attempt(problem, &start, resize, false)?;
+        let plain = attempt(problem, resize, false)?;
         if plain.spaces.iter().zip(&best.spaces).any(|(plain, views)| plain.total() < views.total()) {
             best = plain;
         }
@@ -64,9 +63,8 @@ fn check(problem: &Problem) -> Result<(), PlanError> {
 
 struct Walk<'a> {
     problem: &'a Problem,
-    start: &'a Walkable,
+    start: Walkable,
     resize: &'a mut dyn FnMut(u32, u32) -> usize,
-    states: Vec<State>,
     took: Vec<Option<u8>>,
     storages: Vec<Storage>,
     spaces: Vec<Space>,
@@ -81,15 +79,13 @@ struct Walk<'a> {
 
 fn attempt(
     problem: &Problem,
-    start: &Walkable,
     resize: &mut dyn FnMut(u32, u32) -> usize,
     allow_views: bool,
 ) -> Result<Trial, PlanError> {
     let mut walk = Walk {
         problem,
-        start,
+        start: Walkable::new(problem)?,
         resize,
-        states: room::copied(&start.states)?,
         took: room::filled(problem.nodes.len(), None)?,
         storages: room::list(problem.nodes.len() + problem.leafs.len())?,
         spaces: room::collected(problem.spaces.iter().map(|s| Space::new(s.max_size)))?,
@@ -101,15 +97,14 @@ fn attempt(
     };
     walk.place_fixed()?;
     walk.run()?;
-    let homes = room::collected(walk.states.iter().map(|s| s.home))?;
-    let Walk { took, storages, spaces, resized, used_views, .. } = walk;
-    Ok(Trial { homes, took, storages, spaces, resized, used_views })
+    let Walk { start, took, storages, spaces, resized, used_views, .. } = walk;
+    Ok(Trial { states: start.states, took, storages, spaces, resized, used_views })
 }
 
 /// What one walk came to.
 struct Trial {
-    /// By tensor: number of its storage, plus one.
-    homes: Vec<u32>,
+    /// By tensor: where it lives.
+    states: Vec<State>,
     took: Vec<Option<u8>>,
     storages: Vec<Storage>,
     spaces: Vec<Space>,
@@ -134,11 +129,11 @@ impl Trial {
                 }
             }
         }
-        let slot = |(&home, tensor): (&u32, &Tensor)| {
-            let storage = self.storages.get((home as usize).checked_sub(1)?)?;
+        let slot = |(state, tensor): (&State, &Tensor)| {
+            let storage = self.storages.get((state.home as usize).checked_sub(1)?)?;
             Some(Slot { space: storage.space, place: storage.place, size: tensor.size })
         };
-        let mut slots = room::collected(self.homes.iter().zip(&problem.tensors).map(slot))?;
+        let mut slots = room::collected(self.states.iter().zip(&problem.tensors).map(slot))?;
         for (t, bytes) in self.resized {
             if let Some(slot) = slots[t as usize].as_mut() {
                 slot.size = bytes;
@@ -154,24 +149,25 @@ impl Walk<'_> {
     }
 
     fn state(&mut self, t: u32) -> &mut State {
-        &mut self.states[t as usize]
+        &mut self.start.states[t as usize]
     }
 
     /// Leafs, then inputs in the order in which the nodes name them.
     fn place_fixed(&mut self) -> Result<(), PlanError> {
-        let (problem, start) = (self.problem, self.start);
-        for &t in problem.leafs.iter().chain(&start.inputs) {
+        let inputs = std::mem::take(&mut self.start.inputs);
+        for &t in self.problem.leafs.iter().chain(&inputs) {
             self.place(t)?;
         }
         Ok(())
     }
 
     fn run(&mut self) -> Result<(), PlanError> {
-        let (problem, start) = (self.problem, self.start);
+        let problem = self.problem;
+        let (late, any_skipped) = (self.start.late, self.start.any_skipped());
         for (i, node) in problem.nodes.iter().enumerate() {
             self.step = i as u32;
             let srcs = problem.srcs_of(node);
-            for &src in srcs {
+            for &src in srcs.iter().filter(|_| late) {
                 self.place(src)?;
             }
             if self.needs_place(node.tensor) {
@@ -180,7 +176,7 @@ impl Walk<'_> {
                     self.place(node.tensor)?;
                 }
             }
-            if start.any_skipped() {
+            if any_skipped {
                 self.read_with_skipped(node, srcs)?;
             } else {
                 for &src in srcs {
@@ -193,7 +189,7 @@ impl Walk<'_> {
 
     #[inline]
     fn needs_place(&self, t: u32) -> bool {
-        let state = &self.states[t as usize];
+        let state = &self.start.states[t as usize];
         state.placeable && state.home == 0
     }
 
@@ -217,13 +213,13 @@ impl Walk<'_> {
 
     /// Gives the node the storage of a source that dies with this step. The source's index.
     fn take_over(&mut self, node: &Node, srcs: &[u32]) -> Result<Option<u8>, PlanError> {
-        if self.states[node.tensor as usize].fresh {
+        if self.start.states[node.tensor as usize].fresh {
             return Ok(None);
         }
         for (i, &src) in srcs.iter().enumerate().filter(|(i, _)| *i < 16 && node.reuse >> i & 1 == 1) {
-            let owner = self.states[src as usize].owner;
+            let owner = self.start.states[src as usize].owner;
             let via_view = owner != src;
-            let (s, o) = (self.states[src as usize], self.states[owner as usize]);
+            let (s, o) = (self.start.states[src as usize], self.start.states[owner as usize]);
             let last_read = s.reads == 1 && s.views == 0;
             let alone = !via_view || (self.allow_views && self.tensor(src).at_start && o.reads == 0 && o.views == 1);
             if !o.holds || o.pinned || s.pinned || !last_read || !alone {
@@ -279,7 +275,7 @@ impl Walk<'_> {
 
     /// The reads of `node` are over, or with a skipped one only put off; and those that were put off for what `node` read.
     fn read_with_skipped(&mut self, node: &Node, srcs: &[u32]) -> Result<(), PlanError> {
-        let put_off = self.states[node.tensor as usize].skipped && !node.marker;
+        let put_off = self.start.states[node.tensor as usize].skipped && !node.marker;
         for &src in srcs {
             // a tensor that is its own source does not wait for itself
             if !put_off || src == node.tensor {
@@ -287,8 +283,8 @@ impl Walk<'_> {
             }
         }
         while let Some(t) = self.due.pop() {
-            let owner = self.states[t as usize].owner;
-            let before = [t, owner].map(|t| self.states[t as usize].in_use());
+            let owner = self.start.states[t as usize].owner;
+            let before = [t, owner].map(|t| self.start.states[t as usize].in_use());
             self.read(t)?;
             self.end_of_skipped(t, before[0])?;
             if owner != t {
@@ -300,7 +296,7 @@ impl Walk<'_> {
 
     /// If `t` is a skipped tensor whose last reader was computed just now, the reads of its own step are over.
     fn end_of_skipped(&mut self, t: u32, was_in_use: bool) -> Result<(), PlanError> {
-        let state = self.states[t as usize];
+        let state = self.start.states[t as usize];
         if !state.skipped || !was_in_use || state.in_use() || state.pinned {
             return Ok(());
         }

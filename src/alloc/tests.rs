@@ -320,3 +320,80 @@ fn one_behind_the_other() {
         buffer.free();
     }
 }
+
+/// Graphs of the very same tensors, in which something changed, fit a plan when graphs of other tensors do.
+#[test]
+fn the_same_tensors_fit_as_others_do() {
+    use super::lower::{lower, Memory, Source};
+    use super::matching::{match_record, Record};
+    let mut state = 1u64;
+    let mut pick = |n: usize| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) as usize % n
+    };
+    let (mut fits, mut not) = (0, 0);
+    for _ in 0..if cfg!(miri) { 2 } else { 60 } {
+        let mut b = Bench::new();
+        let mut all: Vec<*mut ggml_tensor> = (0..4).map(|_| b.leaf(8)).collect();
+        for _ in 0..12 {
+            let (x, y) = (all[pick(all.len())], all[pick(all.len())]);
+            all.push(if pick(4) == 0 { b.view(x, 0, 8) } else { b.add(x, y) });
+        }
+        let g = b.graph(&all[10..]);
+        let mut memory = Memory::new(&[host::buffer_type_cpu()]);
+        let mut index = crate::graph::index::Index::default();
+        // SAFETY: tensors of the bench, which nobody else uses.
+        unsafe {
+            // some have a source that is in no list
+            (*g).n_leafs -= i32::from((*g).n_leafs > 1 && pick(3) == 0);
+            let source = || Source {
+                nodes: crate::graph::nodes(&*g),
+                leafs: crate::graph::checked_leafs(&*g).unwrap(),
+                node_buffers: None,
+                leaf_buffers: None,
+            };
+            let (problem, plain) = lower(source(), &memory, &mut index).unwrap();
+            let plan = super::plan::plan(&problem, &mut |t, _| problem.tensors[t as usize].size).unwrap();
+            let mut record = Record { problem, plan, keys: index.keys().to_vec(), plain };
+            for _ in 0..if cfg!(miri) { 6 } else { 40 } {
+                let t = all[pick(all.len())];
+                let before = std::ptr::read(t);
+                match pick(10) {
+                    0 => (&mut (*t).src)[pick(3)] = all[pick(all.len())],
+                    1 => (&mut (*t).src)[pick(3)] = null_mut(),
+                    2 => (*t).view_src = all[pick(4)],
+                    3 => (*t).flags ^= [GGML_TENSOR_FLAG_INPUT, GGML_TENSOR_FLAG_OUTPUT][pick(2)].0,
+                    4 => (*t).op = [GGML_OP_NONE, GGML_OP_MUL_MAT][pick(2)],
+                    5 => (*t).ne[1] = 1 + pick(2) as i64,
+                    6 => (*t).data = std::ptr::without_provenance_mut(64),
+                    7 => (*t).view_offs ^= 4,
+                    8 => {
+                        memory.skipped.forget();
+                        memory.skipped.add(t.addr());
+                    }
+                    _ => memory.skipped.forget(),
+                }
+                let mut answers = [true, false].map(|quick| {
+                    record.plain = plain && quick;
+                    match_record(source(), &record, &memory, &mut index).unwrap()
+                });
+                assert_eq!(answers[0], answers[1]);
+                match answers[0].take() {
+                    Some(found) => {
+                        assert!(found.iter().zip(&record.keys).all(|(t, &key)| t.addr() == key));
+                        let same = lower(source(), &memory, &mut index).unwrap().0;
+                        let steps = |p: &super::problem::Problem| {
+                            let nodes = p.nodes.iter().map(|n| (n.tensor, n.first, n.count, n.marker));
+                            (nodes.collect::<Vec<_>>(), p.srcs.clone(), p.leafs.clone())
+                        };
+                        assert_eq!(steps(&same), steps(&record.problem));
+                        fits += usize::from(plain);
+                    }
+                    None => not += usize::from(plain),
+                }
+                std::ptr::write(t, before);
+            }
+        }
+    }
+    assert!(cfg!(miri) || fits > 100 && not > 100, "{fits} {not}");
+}

@@ -1,10 +1,12 @@
 //! Placing tensors one behind the other: into a given buffer, or all tensors of a context into as many buffers as they need.
 
+use super::room;
 use crate::backend::{host, tensor_data, Buffer, Buft};
 use crate::error::Error;
 use crate::tensor::Context;
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;
+use std::collections::TryReserveError;
 
 /// Bytes from `base + offset` to the next multiple of `alignment`.
 fn gap(base: usize, offset: usize, alignment: usize) -> usize {
@@ -56,27 +58,27 @@ struct Part {
 }
 
 /// Which tensors go to which buffer: in order, a new buffer where the next tensor would pass `max` bytes. `sizes` are aligned.
-fn parts(sizes: &[usize], max: usize) -> Option<Vec<Part>> {
+fn parts(sizes: &[usize], max: usize) -> Result<Option<Vec<Part>>, TryReserveError> {
     let mut parts = Vec::new();
     let (mut size, mut first) = (0usize, 0);
     for (i, &more) in sizes.iter().enumerate() {
-        let sum = size.checked_add(more)?;
+        let Some(sum) = size.checked_add(more) else { return Ok(None) };
         if size > 0 && sum > max {
-            parts.push(Part { size, first, last: i });
+            room::push(&mut parts, Part { size, first, last: i })?;
             (size, first) = (more, i);
         } else {
             size = sum;
         }
     }
     if size > 0 {
-        parts.push(Part { size, first, last: sizes.len() });
+        room::push(&mut parts, Part { size, first, last: sizes.len() })?;
     }
-    Some(parts)
+    Ok(Some(parts))
 }
 
 unsafe fn plan(tensors: &[*mut ggml_tensor], buft: Buft) -> Result<Vec<Part>, Error> {
     let alignment = buft.alignment();
-    let mut sizes = Vec::with_capacity(tensors.len());
+    let mut sizes = room::list(tensors.len())?;
     for &t in tensors {
         // SAFETY: the callers promise live tensors.
         let t = unsafe { &*t };
@@ -86,7 +88,7 @@ unsafe fn plan(tensors: &[*mut ggml_tensor], buft: Buft) -> Result<Vec<Part>, Er
             size.ok_or_else(|| Error::memory(format!("tensor '{}' is larger than memory can be", shape::name(t))))?,
         );
     }
-    parts(&sizes, buft.max_size()).ok_or_else(|| Error::memory("all tensors together are larger than memory can be"))
+    parts(&sizes, buft.max_size())?.ok_or_else(|| Error::memory("all tensors together are larger than memory can be"))
 }
 
 /// Bytes that [`alloc`] would allocate.
@@ -121,7 +123,7 @@ pub unsafe fn alloc(tensors: &mut [*mut ggml_tensor], buft: Buft) -> Result<Opti
     }
     // SAFETY: the caller's promise.
     let parts = unsafe { plan(tensors, buft) }?;
-    let mut done = Undo { placed: Vec::new(), buffers: Vec::new() };
+    let mut done = Undo { placed: room::list(tensors.len())?, buffers: room::list(parts.len())? };
     for part in &parts {
         let buffer = buft.alloc(part.size).ok_or_else(|| {
             Error::memory(format!("buffer type '{}' does not give {} bytes for tensors", buft.name(), part.size))
@@ -193,7 +195,11 @@ pub fn tensors_of(ctx: &Context) -> Result<Vec<*mut ggml_tensor>, Error> {
     if !ctx.no_alloc {
         return Err(Error::argument("the context holds the data of its tensors itself: make it with no_alloc"));
     }
-    Ok(ctx.tensors().collect())
+    let mut list = Vec::new();
+    for t in ctx.tensors() {
+        room::push(&mut list, t)?;
+    }
+    Ok(list)
 }
 
 #[cfg(test)]
@@ -203,14 +209,14 @@ mod tests {
     #[test]
     fn tensors_are_cut_into_buffers_in_order() {
         let part = |size, first, last| Part { size, first, last };
-        assert_eq!(parts(&[32, 0, 64, 32], 96), Some(vec![part(96, 0, 3), part(32, 3, 4)]));
+        assert_eq!(parts(&[32, 0, 64, 32], 96), Ok(Some(vec![part(96, 0, 3), part(32, 3, 4)])));
         assert_eq!(
             parts(&[128, 32], 64),
-            Some(vec![part(128, 0, 1), part(32, 1, 2)]),
+            Ok(Some(vec![part(128, 0, 1), part(32, 1, 2)])),
             "one above the limit stands alone"
         );
-        assert_eq!(parts(&[0, 0], 64), Some(vec![]));
-        assert_eq!(parts(&[usize::MAX - 31, 64], usize::MAX), None);
+        assert_eq!(parts(&[0, 0], 64), Ok(Some(vec![])));
+        assert_eq!(parts(&[usize::MAX - 31, 64], usize::MAX), Ok(None));
     }
 
     #[test]

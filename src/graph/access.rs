@@ -14,10 +14,12 @@ unsafe fn list<'a>(what: &str, items: *mut *mut ggml_tensor, n: i32) -> Result<&
         Ok(n) if !items.is_null() => {
             // SAFETY: the caller promises `n` tensors at `items`.
             let items = unsafe { std::slice::from_raw_parts(items, n) };
-            match items.iter().position(|t| t.is_null()) {
-                Some(i) => Err(Error::argument(format!("{what} {i} of the graph is NULL"))),
-                None => Ok(items),
+            // to the end, so that several are looked at together
+            if !items.iter().fold(false, |any, t| any | t.is_null()) {
+                return Ok(items);
             }
+            let i = items.iter().position(|t| t.is_null()).unwrap_or(n);
+            Err(Error::argument(format!("{what} {i} of the graph is NULL")))
         }
         _ => Err(Error::argument(format!(
             "the graph says that it has {n} tensors in its list of {what}s, which is NULL or shorter"
@@ -43,15 +45,31 @@ pub unsafe fn checked_leafs<'a>(graph: &ggml_cgraph) -> Result<&'a [*mut ggml_te
     unsafe { list("leaf", graph.leafs, graph.n_leafs) }
 }
 
+/// Whether there are no sources from slot `n` on.
+#[inline]
+pub fn ends_at(srcs: &[*mut ggml_tensor; GGML_MAX_SRC], n: usize) -> bool {
+    srcs[n.min(GGML_MAX_SRC)..].iter().fold(0, |all, s| all | s.addr()) == 0
+}
+
+/// The sources by slot, without most of the slots that are empty.
+#[inline]
+pub fn slots(srcs: &[*mut ggml_tensor; GGML_MAX_SRC]) -> &[*mut ggml_tensor] {
+    const FEW: usize = 3;
+    &srcs[..if ends_at(srcs, FEW) { FEW } else { GGML_MAX_SRC }]
+}
+
+/// How many of `srcs` there are.
+pub fn count_sources(srcs: &[*mut ggml_tensor; GGML_MAX_SRC]) -> usize {
+    srcs.iter().filter(|s| !s.is_null()).count()
+}
+
 /// Asks the processor for the fields of node `i + 8`, and of the sources of node `i + 4`, while node `i` is looked at: a pass over a
 /// graph waits for little else than memory.
 ///
 /// # Safety
 /// The nodes are live.
 pub unsafe fn fetch_ahead(nodes: &[*mut ggml_tensor], i: usize) {
-    if let Some(&t) = nodes.get(i + 8) {
-        fetch(t);
-    }
+    fetch_next(nodes, i);
     if let Some(&t) = nodes.get(i + 4) {
         // SAFETY: the caller's promise.
         for &src in unsafe { &(*t).src }.iter().take_while(|s| !s.is_null()) {
@@ -72,6 +90,14 @@ fn fetch_flags(t: *const ggml_tensor) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = t;
+}
+
+/// As [`fetch_ahead`], for passes that follow no pointers.
+#[inline]
+pub fn fetch_next(tensors: &[*mut ggml_tensor], i: usize) {
+    if let Some(&t) = tensors.get(i + 8) {
+        fetch(t);
+    }
 }
 
 #[inline]

@@ -44,27 +44,43 @@ impl Index {
         &self.keys
     }
 
-    /// The number of `key`, and whether it is new.
+    /// Makes room for `more` addresses, so that adding them cannot fail.
+    #[inline]
+    pub fn reserve(&mut self, more: usize) -> Result<(), TryReserveError> {
+        let want = self.keys.len() + more;
+        if want * 2 > self.slots.len() || want > self.keys.capacity() {
+            self.grow(want)?;
+        }
+        Ok(())
+    }
+
+    /// The number of `key`, and whether it is new. Where [`Index::reserve`] made no room and there is no memory, the process ends.
+    #[inline]
     pub fn add(&mut self, key: usize) -> (u32, bool) {
-        self.try_add(key).unwrap_or_else(|_| no_memory())
+        let mut at = 0;
+        if !self.slots.is_empty() {
+            at = self.probe(key);
+            if let Some(number) = self.slots[at].checked_sub(1) {
+                return (number, false);
+            }
+        }
+        let n = self.keys.len() + 1;
+        if n > self.keys.capacity() || n * 2 > self.slots.len() {
+            if self.grow(n).is_err() {
+                no_memory();
+            }
+            at = self.probe(key);
+        }
+        self.keys.push(key);
+        self.slots[at] = n as u32;
+        (n as u32 - 1, true)
     }
 
     /// As [`Index::add`], where there may be no memory.
     #[inline]
     pub fn try_add(&mut self, key: usize) -> Result<(u32, bool), TryReserveError> {
-        if (self.keys.len() + 1) * 2 > self.slots.len() {
-            self.grow()?;
-        }
-        let at = self.probe(key);
-        match self.slots[at] {
-            0 => {
-                self.keys.try_reserve(1)?;
-                self.keys.push(key);
-                self.slots[at] = self.keys.len() as u32;
-                Ok((self.keys.len() as u32 - 1, true))
-            }
-            n => Ok((n - 1, false)),
-        }
+        self.reserve(1)?;
+        Ok(self.add(key))
     }
 
     /// The number of `key`, if it has one.
@@ -91,16 +107,20 @@ impl Index {
     }
 
     #[cold]
-    fn grow(&mut self) -> Result<(), TryReserveError> {
-        self.slots = zeros((self.slots.len() * 2).max(32))?;
-        for n in 0..self.keys.len() {
-            let at = self.probe(self.keys[n]);
-            self.slots[at] = n as u32 + 1;
+    fn grow(&mut self, want: usize) -> Result<(), TryReserveError> {
+        self.keys.try_reserve(want - self.keys.len())?;
+        if want * 2 > self.slots.len() {
+            self.slots = zeros((want * 2).next_power_of_two().max(32))?;
+            for n in 0..self.keys.len() {
+                let at = self.probe(self.keys[n]);
+                self.slots[at] = n as u32 + 1;
+            }
         }
         Ok(())
     }
 }
 
+#[cold]
 fn no_memory() -> ! {
     std::alloc::handle_alloc_error(std::alloc::Layout::new::<u32>())
 }

@@ -5,7 +5,7 @@
 
 use crate::tensor::{blank, set_name};
 use ggml_oxide_abi::*;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, TryReserveError, VecDeque};
 
 /// Graphs whose originals are remembered.
 const GENERATIONS: usize = 8;
@@ -51,10 +51,15 @@ impl Copies {
     }
 
     /// What source `slot` of `node`, `src`, is.
+    #[inline]
     pub fn origin(&self, node: *mut ggml_tensor, slot: u8, src: *mut ggml_tensor) -> Origin {
         if src.addr() < self.range.0 || src.addr() > self.range.1 {
             return Origin::Client;
         }
+        self.origin_in_range(node, slot, src)
+    }
+
+    fn origin_in_range(&self, node: *mut ggml_tensor, slot: u8, src: *mut ggml_tensor) -> Origin {
         match self.replaced.get(&(src.addr(), node.addr(), slot)) {
             Some(&original) => Origin::Copy(original),
             None if self.generations.iter().flatten().any(|t| t.addr() == src.addr()) => Origin::Lost,
@@ -66,14 +71,27 @@ impl Copies {
     ///
     /// # Safety
     /// `node` is live and nobody else uses it.
-    pub unsafe fn put(&mut self, node: *mut ggml_tensor, slot: u8, original: *mut ggml_tensor, copy: *mut ggml_tensor) {
+    pub unsafe fn put(
+        &mut self,
+        node: *mut ggml_tensor,
+        slot: u8,
+        original: *mut ggml_tensor,
+        copy: *mut ggml_tensor,
+    ) -> Result<(), TryReserveError> {
+        self.replaced.try_reserve(1)?;
         self.replaced.insert((copy.addr(), node.addr(), slot), original);
         // SAFETY: the caller's promise.
         unsafe { (&mut (*node).src)[slot as usize] = copy }
+        Ok(())
     }
 
     /// A tensor of the same layout as `t`, called after `backend`, `t` and `number`.
-    pub fn copy_of(&mut self, t: &ggml_tensor, backend: &str, number: usize) -> *mut ggml_tensor {
+    pub fn copy_of(
+        &mut self,
+        t: &ggml_tensor,
+        backend: &str,
+        number: usize,
+    ) -> Result<*mut ggml_tensor, TryReserveError> {
         let mut copy = ggml_tensor { r#type: t.r#type, ne: t.ne, nb: t.nb, ..blank() };
         let name: Vec<u8> = t.name.iter().take_while(|&&c| c != 0).map(|&c| c as u8).collect();
         set_name(&mut copy, [backend.as_bytes(), b"#", &name, b"#", number.to_string().as_bytes()]);
@@ -84,7 +102,7 @@ impl Copies {
     ///
     /// # Safety
     /// `reads` are live, at least one and at most `GGML_MAX_SRC`.
-    pub unsafe fn marker(&mut self, reads: &[*mut ggml_tensor]) -> *mut ggml_tensor {
+    pub unsafe fn marker(&mut self, reads: &[*mut ggml_tensor]) -> Result<*mut ggml_tensor, TryReserveError> {
         // SAFETY: the caller's promise.
         let t = unsafe { &*reads[0] };
         let (root, offs) = if t.view_src.is_null() { (reads[0], 0) } else { (t.view_src, t.view_offs) };
@@ -94,18 +112,20 @@ impl Copies {
         self.keep(marker)
     }
 
-    fn keep(&mut self, t: ggml_tensor) -> *mut ggml_tensor {
-        let kept = Box::into_raw(Box::new(Aligned { tensor: t }));
+    fn keep(&mut self, t: ggml_tensor) -> Result<*mut ggml_tensor, TryReserveError> {
         if self.generations.is_empty() {
             self.begin();
         }
+        let mut kept = std::ptr::null_mut();
         if let Some(newest) = self.generations.front_mut() {
+            newest.try_reserve(1)?;
+            kept = Box::into_raw(Box::new(Aligned { tensor: t }));
             newest.push(kept);
         }
         let (low, high) = if self.range == (0, 0) { (usize::MAX, 0) } else { self.range };
         self.range = (low.min(kept.addr()), high.max(kept.addr()));
         // SAFETY: just made.
-        unsafe { &raw mut (*kept).tensor }
+        Ok(unsafe { &raw mut (*kept).tensor })
     }
 }
 

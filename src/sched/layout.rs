@@ -3,9 +3,11 @@
 
 use super::copies::Copies;
 use super::split::{GraphInput, Split};
+use crate::alloc::room;
+use crate::error::Error;
 use crate::graph;
 use ggml_oxide_abi::*;
-use std::collections::HashMap;
+use std::collections::{HashMap, TryReserveError};
 use std::ptr::null_mut;
 
 /// By node: tensors that must stay allocated until it was computed.
@@ -27,14 +29,14 @@ pub struct Layout {
 }
 
 impl Layout {
-    fn node(&mut self, t: *mut ggml_tensor, buffer: i32) {
-        self.nodes.push(t);
-        self.node_buffers.push(buffer);
+    fn node(&mut self, t: *mut ggml_tensor, buffer: i32) -> Result<(), TryReserveError> {
+        room::push(&mut self.nodes, t)?;
+        room::push(&mut self.node_buffers, buffer)
     }
 
-    fn leaf(&mut self, t: *mut ggml_tensor, buffer: i32) {
-        self.leafs.push(t);
-        self.leaf_buffers.push(buffer);
+    fn leaf(&mut self, t: *mut ggml_tensor, buffer: i32) -> Result<(), TryReserveError> {
+        room::push(&mut self.leafs, t)?;
+        room::push(&mut self.leaf_buffers, buffer)
     }
 
     /// Lays the splits out. `home` says where a tensor of the client's graph lies.
@@ -49,23 +51,34 @@ impl Layout {
         keep: &Keep,
         copies: &mut Copies,
         home: impl Fn(*mut ggml_tensor) -> i32,
-    ) -> Self {
-        let mut all = Layout::default();
+    ) -> Result<Self, Error> {
+        let n: usize = splits.iter().map(|s| s.graph.n_nodes.max(0) as usize + 2 * s.inputs.len()).sum();
+        let m = graph.n_leafs.max(0) as usize;
+        let mut all = Layout {
+            nodes: room::list(n)?,
+            node_buffers: room::list(n)?,
+            leafs: room::list(m)?,
+            leaf_buffers: room::list(m)?,
+            ..Layout::default()
+        };
         for split in splits {
             for input in &split.inputs {
                 // the original stays until it was copied, and the copy is there from the start of the split
                 // SAFETY: the caller's promise.
-                let marker = unsafe { copies.marker(&[input.original]) };
-                all.node(marker, input.home);
-                all.node(input.copies[current], split.backend);
+                let marker = unsafe { copies.marker(&[input.original]) }?;
+                all.node(marker, input.home)?;
+                all.node(input.copies[current], split.backend)?;
             }
             // SAFETY: the caller's promise.
             for &node in unsafe { graph::nodes(&split.graph) } {
-                all.node(node, home(node));
+                all.node(node, home(node))?;
+                if keep.is_empty() {
+                    continue;
+                }
                 for reads in keep.get(&node).into_iter().flat_map(|k| k.chunks(GGML_MAX_SRC)) {
                     // SAFETY: the caller's promise.
-                    let marker = unsafe { copies.marker(reads) };
-                    all.node(marker, split.backend);
+                    let marker = unsafe { copies.marker(reads) }?;
+                    all.node(marker, split.backend)?;
                 }
             }
         }
@@ -82,14 +95,16 @@ impl Layout {
             let here = splits.iter().flat_map(|s| s.inputs.iter().map(|i| (s.backend, &i.copies)));
             for (buffer, copies) in inputs.iter().map(|i| (i.home, &i.copies)).chain(here) {
                 all.groups += 1;
-                (0..copies.len()).for_each(|k| all.leaf(copies[(current + k) % copies.len()], buffer));
+                for k in 0..copies.len() {
+                    all.leaf(copies[(current + k) % copies.len()], buffer)?;
+                }
             }
         }
         // SAFETY: the caller's promise.
         for &leaf in unsafe { graph::checked_leafs(graph) }.unwrap_or(&[]) {
-            all.leaf(leaf, home(leaf));
+            all.leaf(leaf, home(leaf))?;
         }
-        all
+        Ok(all)
     }
 
     /// The copies of group `i`, the used one first.

@@ -7,7 +7,7 @@ use super::numbering::Numbering;
 use super::planning::Planned;
 use super::split::{self, GraphInput, Pipeline, Split, Splitter};
 use super::{MAX_BACKENDS, MAX_COPIES};
-use crate::alloc::{Gallocr, Outcome};
+use crate::alloc::{Fit, Gallocr};
 use crate::backend::{Backend, Buft, Event};
 use crate::error::Error;
 use crate::ext::workspace::Workspace;
@@ -124,7 +124,6 @@ impl Sched {
         self.stage = Stage::Reset;
         self.pinned.clear();
         self.homes.clear();
-        self.numbering.index.clear(0);
         self.forget_plans();
     }
 
@@ -155,13 +154,13 @@ impl Sched {
                 self.splits = split::single(g);
             } else {
                 self.numbering.read(g, &self.copies)?;
-                let pinned = &self.pinned;
-                self.homes = assign::assign(&self.team, &self.numbering, |t| pinned.get(&t).copied())?;
+                let pinned = self.pinned.iter().map(|(&t, &backend)| (t, backend));
+                self.homes = assign::assign(&self.team, &self.numbering, pinned)?;
                 self.copies.begin();
                 let pipeline = Pipeline { n: self.n_copies, current: self.current };
                 let mut splitter = Splitter::new(&self.team, &self.numbering, &self.homes, &mut self.copies, pipeline);
                 self.splits = splitter.split(g)?;
-                self.graph_inputs = splitter.graph_inputs();
+                self.graph_inputs = splitter.graph_inputs()?;
             }
             self.plan(g)?;
             self.optimize();
@@ -205,13 +204,13 @@ impl Sched {
     }
 
     fn home(&self, t: *mut ggml_tensor) -> i32 {
-        self.numbering.index.get(t.addr()).and_then(|n| self.homes.get(n as usize).copied()).unwrap_or(0)
+        self.numbering.number_of(t.addr()).and_then(|n| self.homes.get(n as usize).copied()).unwrap_or(0)
     }
 
     /// Stage 5, for a graph that was split: the graph for the allocator, `None` where it is the client's own.
-    unsafe fn layout(&mut self, graph: &ggml_cgraph) -> Option<Layout> {
+    unsafe fn layout(&mut self, graph: &ggml_cgraph) -> Result<Option<Layout>, Error> {
         if self.alone() && self.keep.is_empty() {
-            return None;
+            return Ok(None);
         }
         let mut copies = std::mem::take(&mut self.copies);
         // SAFETY: the promise of the callers.
@@ -220,7 +219,7 @@ impl Sched {
             Layout::new(graph, &self.splits, &self.graph_inputs, self.current, &self.keep, &mut copies, home)
         };
         self.copies = copies;
-        Some(layout)
+        layout.map(Some)
     }
 
     /// Splits `graph` and gives it its memory.
@@ -237,7 +236,7 @@ impl Sched {
         unsafe {
             self.split(graph)?;
             self.skip(&*graph)?;
-            match self.layout(&*graph) {
+            match self.layout(&*graph)? {
                 None => self.allocate_own(&*graph)?,
                 Some(layout) => self.allocate(layout)?,
             }
@@ -254,29 +253,36 @@ impl Sched {
 
     unsafe fn allocate_own(&mut self, graph: &ggml_cgraph) -> Result<(), Error> {
         // SAFETY: the promise of `prepare`.
-        match unsafe { self.galloc.alloc(graph) }? {
-            Outcome::Done => Ok(()),
-            Outcome::NeedsReserve => Err(Error::new(GGML_EXT_CODE_INTERNAL, "one buffer needs no reserve")),
+        unsafe {
+            let fit = match self.galloc.fit(graph)? {
+                Some(fit) => fit,
+                None => self.galloc.lay_out(graph, None, None)?,
+            };
+            self.galloc.alloc_fitting(&fit)
         }
     }
 
     unsafe fn allocate(&mut self, mut layout: Layout) -> Result<(), Error> {
         let graph = layout.graph();
         let buft = |b: &i32| self.team.bufts.get(*b as usize);
-        let same = |old: &[i32], new: &[i32]| old.len() == new.len() && old.iter().map(buft).eq(new.iter().map(buft));
+        let same = |old: &[i32], new: &[i32]| {
+            old == new || old.len() == new.len() && old.iter().map(buft).eq(new.iter().map(buft))
+        };
         let known = same(&self.buffers.0, &layout.node_buffers) && same(&self.buffers.1, &layout.leaf_buffers);
         // SAFETY: the promise of `prepare`; the layout lives through the calls.
         unsafe {
-            if known && self.galloc.fits(&graph) {
-                self.place_copies(&layout)?;
-            } else {
-                // buffers may move: what still runs in them must end first
-                self.synchronize_all();
-                self.reserve_layout(&graph, &layout)?;
-            }
-            if self.galloc.alloc(&graph)? == Outcome::NeedsReserve {
-                return Err(Error::new(GGML_EXT_CODE_INTERNAL, "the plan does not fit the graph that it was made for"));
-            }
+            let fit = match if known { self.galloc.fit(&graph)? } else { None } {
+                Some(fit) => {
+                    self.place_copies(&layout)?;
+                    fit
+                }
+                None => {
+                    // buffers may move: what still runs in them must end first
+                    self.synchronize_all();
+                    self.reserve_layout(&graph, &mut layout)?
+                }
+            };
+            self.galloc.alloc_fitting(&fit)?;
             self.note_copies(&layout);
         }
         Ok(())
@@ -315,13 +321,13 @@ impl Sched {
         }
     }
 
-    unsafe fn reserve_layout(&mut self, graph: &ggml_cgraph, layout: &Layout) -> Result<(), Error> {
+    unsafe fn reserve_layout(&mut self, graph: &ggml_cgraph, layout: &mut Layout) -> Result<Fit, Error> {
         self.buffers = (Vec::new(), Vec::new());
         self.places.clear();
         // SAFETY: the promise of the callers.
-        unsafe { self.galloc.reserve(graph, Some(&layout.node_buffers), Some(&layout.leaf_buffers)) }?;
-        self.buffers = (layout.node_buffers.clone(), layout.leaf_buffers.clone());
-        Ok(())
+        let fit = unsafe { self.galloc.lay_out(graph, Some(&layout.node_buffers), Some(&layout.leaf_buffers)) }?;
+        self.buffers = (std::mem::take(&mut layout.node_buffers), std::mem::take(&mut layout.leaf_buffers));
+        Ok(fit)
     }
 
     /// Lays the buffers out for `graph` and forgets it.
@@ -334,11 +340,11 @@ impl Sched {
         let result = unsafe {
             self.split(graph).and_then(|()| {
                 self.skip(&*graph)?;
-                match self.layout(&*graph) {
-                    None => self.galloc.reserve(&*graph, None, None)?,
+                match self.layout(&*graph)? {
+                    None => drop(self.galloc.lay_out(&*graph, None, None)?),
                     Some(mut layout) => {
                         let graph = layout.graph();
-                        self.reserve_layout(&graph, &layout)?;
+                        self.reserve_layout(&graph, &mut layout)?;
                     }
                 }
                 self.reserve_workspaces()
@@ -359,7 +365,7 @@ impl Sched {
         let result = unsafe {
             self.split(graph).and_then(|()| {
                 self.skip(&*graph)?;
-                let mut sizes = match self.layout(&*graph) {
+                let mut sizes = match self.layout(&*graph)? {
                     None => self.galloc.sizes(&*graph, None, None)?,
                     Some(mut layout) => {
                         let graph = layout.graph();
@@ -464,7 +470,7 @@ impl Sched {
             Some(&home) => home,
             None if self.stage == Stage::Reset => return None,
             None if self.alone() => 0,
-            None => self.numbering.index.get(t.addr()).and_then(|n| self.homes.get(n as usize).copied())?,
+            None => self.numbering.number_of(t.addr()).and_then(|n| self.homes.get(n as usize).copied())?,
         };
         self.team.backends.get(home as usize).copied()
     }

@@ -1,6 +1,6 @@
 //! Runs of nodes of one backend, and copies of what crosses from one backend to another.
 
-use super::assign::{is_view_op, is_weight, Team, UNASSIGNED};
+use super::assign::{Reach, Team, UNASSIGNED};
 use super::copies::Copies;
 use super::numbering::Numbering;
 use crate::error::Error;
@@ -68,6 +68,7 @@ pub struct Splitter<'a> {
     pub pipeline: Pipeline,
     /// By tensor and backend: the copies made so far.
     made: HashMap<(u32, i32), Vec<*mut ggml_tensor>>,
+    reach: Reach,
 }
 
 fn mark(t: *mut ggml_tensor) {
@@ -85,7 +86,8 @@ impl<'a> Splitter<'a> {
         copies: &'a mut Copies,
         pipeline: Pipeline,
     ) -> Self {
-        Splitter { team, numbering, homes, copies, pipeline, made: HashMap::new() }
+        let reach = Reach::new(team, numbering);
+        Splitter { team, numbering, homes, copies, pipeline, made: HashMap::new(), reach }
     }
 
     /// The splits. Nodes read copies where they cannot reach a source.
@@ -95,7 +97,7 @@ impl<'a> Splitter<'a> {
     pub unsafe fn split(&mut self, graph: &ggml_cgraph) -> Result<Vec<Split>, Error> {
         let g = self.numbering;
         let home = |t: u32| self.homes[t as usize];
-        let computed = |t: u32| !is_view_op(g.tensor(t));
+        let computed = |t: u32| !g.known[t as usize].view_op;
         let first = g.nodes.iter().find(|n| computed(n.tensor)).map_or(0, |n| home(n.tensor));
         let mut splits = Vec::new();
         let (mut backend, mut start, mut inputs) = (first, 0, Vec::new());
@@ -113,21 +115,21 @@ impl<'a> Splitter<'a> {
                     let name = shape::name(g.tensor(src));
                     return Err(Error::new(GGML_EXT_CODE_INTERNAL, format!("tensor '{name}' was given no backend")));
                 }
-                if home(src) == backend || self.team.reaches(g, self.homes, src, backend) {
+                if home(src) == backend || self.reach.reaches(g, self.homes, src, backend) {
                     continue;
                 }
                 let original = g.tensors[src as usize];
                 let copies = match self.made.get(&(src, backend)) {
                     Some(copies) => copies.clone(),
                     None => {
-                        let copies = self.make(src, backend, None);
+                        let copies = self.make(src, backend, None)?;
                         inputs.push(Input { original, home: home(src), copies: copies.clone() });
                         copies
                     }
                 };
                 let node = g.tensors[node.tensor as usize];
                 // SAFETY: the caller's promise.
-                unsafe { self.copies.put(node, slot, original, copies[self.pipeline.current]) };
+                unsafe { self.copies.put(node, slot, original, copies[self.pipeline.current]) }?;
             }
         }
         splits.push(close(graph, backend, start..g.nodes.len(), inputs));
@@ -136,12 +138,12 @@ impl<'a> Splitter<'a> {
 
     /// The graph's inputs with copies, where there is more than one copy. Those that no node reads are among them, so that the
     /// choice of inputs does not change the graph that is allocated.
-    pub fn graph_inputs(&mut self) -> Vec<GraphInput> {
+    pub fn graph_inputs(&mut self) -> Result<Vec<GraphInput>, Error> {
         let g = self.numbering;
         if self.pipeline.n == 1 {
-            return Vec::new();
+            return Ok(Vec::new());
         }
-        let is_input = |t: &u32| g.tensor(*t).flags & GGML_TENSOR_FLAG_INPUT.0 != 0;
+        let is_input = |t: &u32| g.known[*t as usize].input;
         let inputs: Vec<u32> = g.leafs.iter().copied().filter(is_input).collect();
         let mut result = Vec::new();
         for t in inputs {
@@ -152,21 +154,21 @@ impl<'a> Splitter<'a> {
             };
             let copies = match self.made.get(&(t, home)) {
                 Some(copies) => copies.clone(),
-                None => self.make(t, home, Some(g.tensors[t as usize])),
+                None => self.make(t, home, Some(g.tensors[t as usize]))?,
             };
             result.push(GraphInput { home, copies });
         }
-        result
+        Ok(result)
     }
 
     /// Copies of tensor `t` for `backend`; `own` takes the place of the current one.
-    fn make(&mut self, t: u32, backend: i32, own: Option<*mut ggml_tensor>) -> Vec<*mut ggml_tensor> {
+    fn make(&mut self, t: u32, backend: i32, own: Option<*mut ggml_tensor>) -> Result<Vec<*mut ggml_tensor>, Error> {
         let name = self.team.backends[backend as usize].name();
         let mut copies = Vec::with_capacity(self.pipeline.n);
         for c in 0..self.pipeline.n {
             let copy = match own.filter(|_| c == self.pipeline.current) {
                 Some(own) => own,
-                None => self.copies.copy_of(self.numbering.tensor(t), name, c),
+                None => self.copies.copy_of(self.numbering.tensor(t), name, c)?,
             };
             if self.pipeline.n > 1 {
                 mark(copy);
@@ -174,15 +176,15 @@ impl<'a> Splitter<'a> {
             copies.push(copy);
         }
         self.made.insert((t, backend), copies.clone());
-        copies
+        Ok(copies)
     }
 
     /// Whether `node` needs a weight copied to `backend`: a new split then lets the memory of earlier copies be used again.
     fn reads_far_weight(&self, node: super::numbering::Node, backend: i32) -> bool {
         self.numbering.srcs_of(node).iter().any(|&(src, _)| {
-            is_weight(self.numbering.tensor(src))
+            self.numbering.known[src as usize].weight
                 && self.homes[src as usize] != backend
-                && !self.team.reaches(self.numbering, self.homes, src, backend)
+                && !self.reach.reaches(self.numbering, self.homes, src, backend)
         })
     }
 }

@@ -78,6 +78,8 @@ table! {
     ggml_backend_get_default_buffer_type(*mut ggml_backend) -> *mut ggml_backend_buffer_type;
     ggml_backend_alloc_ctx_tensors(Context, *mut ggml_backend) -> *mut ggml_backend_buffer;
     ggml_backend_buffer_set_usage(*mut ggml_backend_buffer, ggml_backend_buffer_usage);
+    ggml_backend_cpu_buffer_from_ptr(*mut c_void, usize) -> *mut ggml_backend_buffer;
+    ggml_backend_buffer_get_type(*mut ggml_backend_buffer) -> *mut ggml_backend_buffer_type;
     ggml_backend_buffer_free(*mut ggml_backend_buffer);
     ggml_gallocr_new(*mut ggml_backend_buffer_type) -> *mut ggml_gallocr;
     ggml_gallocr_reserve(*mut ggml_gallocr, *mut ggml_cgraph) -> bool;
@@ -88,6 +90,7 @@ table! {
     ggml_backend_graph_compute(*mut ggml_backend, *mut ggml_cgraph) -> ggml_status;
     ggml_backend_sched_new(*mut *mut ggml_backend, *mut *mut ggml_backend_buffer_type, c_int, usize, bool, bool) -> *mut ggml_backend_sched;
     ggml_backend_sched_free(*mut ggml_backend_sched);
+    ggml_backend_sched_get_n_splits(*mut ggml_backend_sched) -> c_int;
     ggml_backend_sched_reset(*mut ggml_backend_sched);
     ggml_backend_sched_reserve(*mut ggml_backend_sched, *mut ggml_cgraph) -> bool;
     ggml_backend_sched_alloc_graph(*mut ggml_backend_sched, *mut ggml_cgraph) -> bool;

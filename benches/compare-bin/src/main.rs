@@ -184,12 +184,12 @@ fn planning(
     lines: &mut Vec<(String, f64)>,
     failures: &mut Vec<String>,
 ) {
-    say!("\n{:<48} {:>9} {:>9} {:>9} {:>6}", "planning", "nodes", "ours µs", "theirs µs", "ratio");
+    say!("\n{:<48} {:>9} {:>9} {:>9} {:>9} {:>6}", "planning", "nodes", "splits", "ours µs", "theirs µs", "ratio");
     for (name, case) in cases {
         match sched::measure(&case, ours, theirs) {
             Ok(m) => {
                 let ratio = m.theirs / m.ours;
-                say!("{name:<48} {:>9} {:>9.1} {:>9.1} {ratio:>6.2}", m.nodes, m.ours, m.theirs);
+                say!("{name:<48} {:>9} {:>9} {:>9.1} {:>9.1} {ratio:>6.2}", m.nodes, m.splits, m.ours, m.theirs);
                 lines.push((name, ratio));
             }
             Err(e) => {

@@ -66,6 +66,11 @@ impl Executor {
             from = call.last + 1;
         }
         let refuse = |node: &ggml_tensor, rule: &str| Err(Stop::Failed { node, text: failure_text(node, rule) });
+        // a step for each node at most: the list must not be what ends the process
+        self.plan.steps.clear();
+        if self.plan.steps.try_reserve(graph.nodes.len()).is_err() {
+            return Err(Stop::NoMemory(std::mem::size_of_val(graph.nodes)));
+        }
         let need = self.plan.fill(graph, calls.ranges, nth, refuse)?;
         let bytes = aligned(need);
         let base = match work {

@@ -38,7 +38,22 @@ pub fn nelements(t: &ggml_tensor) -> i64 {
 }
 
 /// Elements of a shape; `None` when a dimension is negative or the product does not fit.
+#[inline]
 pub fn checked_nelements(ne: &[i64; GGML_MAX_DIMS]) -> Option<i64> {
+    // Asked for every source of every node again and again: where no dimension is large, nothing can go wrong.
+    match small(ne, 15) {
+        true => Some(ne.iter().product()),
+        false => any_nelements(ne),
+    }
+}
+
+/// Whether none of `ne` is negative or has more than `bits` bits.
+#[inline]
+fn small(ne: &[i64; GGML_MAX_DIMS], bits: u32) -> bool {
+    (ne.iter().fold(0, |all, &n| all | n) as u64) >> bits == 0
+}
+
+fn any_nelements(ne: &[i64; GGML_MAX_DIMS]) -> Option<i64> {
     if ne.iter().any(|&n| n < 0) {
         return None;
     }
@@ -59,8 +74,28 @@ pub fn nbytes(t: &ggml_tensor) -> usize {
 }
 
 /// As [`nbytes`], from the parts; `None`: unknown format, a negative dimension, or too large.
+#[inline]
 pub fn checked_nbytes(ty: ggml_type, ne: &[i64; GGML_MAX_DIMS], nb: &[usize; GGML_MAX_DIMS]) -> Option<usize> {
     let format = format_of(ty)?;
+    // as above: products below 2^60, four of them
+    if !small(ne, 24) || (nb.iter().fold(0, |all, &n| all | n) as u64) >> 36 != 0 {
+        return any_nbytes(format, ne, nb);
+    }
+    let n = ne.map(|n| n as u64);
+    let last = |i: usize| n[i].wrapping_sub(1).wrapping_mul(nb[i] as u64);
+    let row = match format.block_size() as u64 {
+        1 => last(0).wrapping_add(format.block_bytes() as u64),
+        block => (n[0] / block).wrapping_mul(nb[0] as u64),
+    };
+    let bytes = row.wrapping_add(last(1)).wrapping_add(last(2)).wrapping_add(last(3));
+    // without elements the sum says nothing
+    if n.contains(&0) {
+        return Some(0);
+    }
+    usize::try_from(bytes).ok()
+}
+
+fn any_nbytes(format: Type, ne: &[i64; GGML_MAX_DIMS], nb: &[usize; GGML_MAX_DIMS]) -> Option<usize> {
     if ne.iter().any(|&n| n < 0) {
         return None;
     }
@@ -189,4 +224,35 @@ pub fn param_f32(t: &ggml_tensor, i: usize) -> f32 {
 pub fn name(t: &ggml_tensor) -> String {
     let bytes: Vec<u8> = t.name.iter().take_while(|&&c| c != 0).map(|&c| c as u8).collect();
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ggml_oxide_abi::*;
+
+    /// Sizes at which the short ways end, and beyond.
+    #[test]
+    fn short_ways_give_what_the_long_ones_give() {
+        let types = [GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_Q4_0, GGML_TYPE_Q6_K, ggml_type(999)];
+        let ns = [0, 1, 2, 33, 256, (1 << 15) - 1, 1 << 15, (1 << 24) - 1, 1 << 24, 1 << 40, i64::MAX, -1, i64::MIN];
+        let bs = [0, 1, 4, 18, (1 << 36) - 1, 1 << 36, usize::MAX];
+        let mut state = 1u64;
+        let mut pick = |n: usize| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) as usize % n
+        };
+        let mut counts = [0; 3];
+        for _ in 0..200_000 {
+            let most = [6, 8, ns.len()][pick(3)];
+            let ne = [0; 4].map(|_| ns[pick(most)]);
+            let nb = [0; 4].map(|_| bs[pick(if most == ns.len() { bs.len() } else { 5 })]);
+            let ty = types[pick(types.len())];
+            let bytes = format_of(ty).and_then(|format| any_nbytes(format, &ne, &nb));
+            assert_eq!(checked_nbytes(ty, &ne, &nb), bytes, "{ty:?} {ne:?} {nb:?}");
+            assert_eq!(checked_nelements(&ne), any_nelements(&ne), "{ne:?}");
+            counts[usize::from(bytes.is_some()) + usize::from(bytes.is_some_and(|b| b > 0))] += 1;
+        }
+        assert!(counts.iter().all(|&n| n > 10_000), "{counts:?}");
+    }
 }
