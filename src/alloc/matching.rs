@@ -48,10 +48,9 @@ pub unsafe fn match_record(
     // Every number has one tensor now. That every tensor has one number is plain when they are the very same as before.
     if found.iter().zip(&record.keys).any(|(t, &key)| t.addr() != key) {
         index.try_clear(found.len())?;
-        for t in &found {
-            if !index.try_add(t.addr())?.1 {
-                return Ok(None);
-            }
+        index.reserve(found.len())?;
+        if found.iter().any(|t| !index.add(t.addr()).1) {
+            return Ok(None);
         }
     }
     Ok(Some(found))

@@ -50,16 +50,17 @@ impl Copies {
         }
     }
 
-    /// What source `slot` of `node`, `src`, is.
+    /// Whether `t` may be a tensor of the scheduler's own.
     #[inline]
-    pub fn origin(&self, node: *mut ggml_tensor, slot: u8, src: *mut ggml_tensor) -> Origin {
-        if src.addr() < self.range.0 || src.addr() > self.range.1 {
-            return Origin::Client;
-        }
-        self.origin_in_range(node, slot, src)
+    pub fn may_own(&self, t: *mut ggml_tensor) -> bool {
+        (self.range.0..=self.range.1).contains(&t.addr())
     }
 
-    fn origin_in_range(&self, node: *mut ggml_tensor, slot: u8, src: *mut ggml_tensor) -> Origin {
+    /// What source `slot` of `node`, `src`, is.
+    pub fn origin(&self, node: *mut ggml_tensor, slot: u8, src: *mut ggml_tensor) -> Origin {
+        if !self.may_own(src) {
+            return Origin::Client;
+        }
         match self.replaced.get(&(src.addr(), node.addr(), slot)) {
             Some(&original) => Origin::Copy(original),
             None if self.generations.iter().flatten().any(|t| t.addr() == src.addr()) => Origin::Lost,

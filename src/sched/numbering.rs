@@ -9,6 +9,7 @@ use crate::graph::{self, index::Index};
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;
 use std::cell::Cell;
+use std::collections::TryReserveError;
 
 /// "No tensor" among numbers.
 pub const NONE: u32 = u32::MAX;
@@ -69,7 +70,6 @@ pub struct Numbering {
 ///
 /// # Safety
 /// `node` is live and nobody else uses it.
-#[inline]
 unsafe fn own_source(
     node: *mut ggml_tensor,
     slot: u8,
@@ -192,40 +192,54 @@ impl Numbering {
         self.srcs.try_reserve(nodes.len() * 2)?;
         self.own = 0;
         for &leaf in leafs {
-            let number = self.own_number(leaf)?;
+            self.reserve(1)?;
+            let number = self.own_number(leaf);
             self.leafs.push(number);
         }
         for (i, &node) in nodes.iter().enumerate() {
             graph::access::fetch_next(nodes, i);
+            self.reserve(GGML_MAX_SRC + 1)?;
             let first = self.srcs.len() as u32;
             // SAFETY: the promise of `read`. A copy: no reference is held where the node's sources are written.
             let sources = unsafe { (*node).src };
-            for (slot, &src) in graph::access::slots(&sources).iter().enumerate().filter(|(_, src)| !src.is_null()) {
-                // SAFETY: the promise of `read`.
-                let src = unsafe { own_source(node, slot as u8, src, copies) }?;
-                let number = self.number(src)?;
-                room::push(&mut self.srcs, (number, slot as u8))?;
+            let slots = graph::access::slots(&sources).iter().copied().enumerate();
+            for (slot, mut src) in slots.filter(|(_, src)| !src.is_null()) {
+                if copies.may_own(src) {
+                    // SAFETY: the promise of `read`.
+                    src = unsafe { own_source(node, slot as u8, src, copies) }?;
+                }
+                let number = self.number(src);
+                self.srcs.push((number, slot as u8));
             }
-            let tensor = self.own_number(node)?;
+            let tensor = self.own_number(node);
             self.nodes.push(Node { tensor, first, count: self.srcs.len() as u32 - first });
         }
         Ok(())
     }
 
+    /// Room for `more` tensors and as many sources.
     #[inline]
-    fn number(&mut self, t: *mut ggml_tensor) -> Result<u32, Error> {
-        let (number, new) = self.index.try_add(t.addr())?;
-        if new {
-            room::push(&mut self.tensors, t)?;
-        }
-        Ok(number)
+    fn reserve(&mut self, more: usize) -> Result<(), TryReserveError> {
+        self.index.reserve(more)?;
+        self.tensors.try_reserve(more)?;
+        self.srcs.try_reserve(more)
     }
 
-    fn own_number(&mut self, t: *mut ggml_tensor) -> Result<u32, Error> {
+    #[inline]
+    fn number(&mut self, t: *mut ggml_tensor) -> u32 {
+        let (number, new) = self.index.add(t.addr());
+        if new {
+            self.tensors.push(t);
+        }
+        number
+    }
+
+    #[inline]
+    fn own_number(&mut self, t: *mut ggml_tensor) -> u32 {
         let before = self.tensors.len();
-        let number = self.number(t)?;
+        let number = self.number(t);
         self.own += self.tensors.len() - before;
-        Ok(number)
+        number
     }
 
     /// Reads every tensor; what they view gets numbers too.
@@ -239,7 +253,8 @@ impl Numbering {
             let (mut known, view_src) = unsafe { (self.look(tensor), (*tensor).view_src) };
             if !view_src.is_null() {
                 // storage is no view itself, but who knows: it is read in its turn
-                known.root = self.number(view_src)?;
+                self.reserve(1)?;
+                known.root = self.number(view_src);
             }
             room::push(&mut self.known, known)?;
             t += 1;
@@ -360,6 +375,8 @@ mod tests {
                 all.push(if pick(4) == 0 { b.view(x, 0, 8) } else { b.add(x, y) });
             }
             let g = b.graph(&all[10..]);
+            // SAFETY: a graph of the bench.
+            let (n_nodes, n_leafs) = unsafe { ((*g).n_nodes, (*g).n_leafs) };
             let mut kept = Numbering::default();
             for _ in 0..if cfg!(miri) { 6 } else { 40 } {
                 // SAFETY: tensors of the bench, which nobody else uses; sources and storage stay tensors of the bench.
@@ -374,8 +391,8 @@ mod tests {
                         5 => (*t).op = [GGML_OP_VIEW, GGML_OP_ADD][pick(2)],
                         6 => (*t).buffer = buffers[pick(2)].as_raw(),
                         7 => (*t).buffer = null_mut(),
-                        8 if pick(4) == 0 => (*g).n_nodes = pick(10) as i32 + 2,
-                        9 if pick(4) == 0 => (*g).n_leafs = pick(3) as i32 + 1,
+                        8 if pick(4) == 0 => (*g).n_nodes = n_nodes - pick(3).min(n_nodes as usize) as i32,
+                        9 if pick(4) == 0 => (*g).n_leafs = n_leafs - pick(2).min(n_leafs as usize) as i32,
                         _ => {}
                     }
                     // a view of itself has no end

@@ -117,15 +117,18 @@ fn run(options: &Options) -> Result<bool, String> {
     }
     let (ours, theirs) = (Api::open(&options.ours)?, Api::open(&options.theirs)?);
     header(options, &ours, &theirs);
-    let (mut lines, mut failures) = (Vec::new(), Vec::new());
-    if !cases.is_empty() {
-        operators(options, &cases, [&ours, &theirs], &mut lines, &mut failures);
-    }
+    let mut good = true;
     if !plans.is_empty() {
+        let (mut lines, mut failures) = (Vec::new(), Vec::new());
         planning(plans, [&ours, &theirs], &mut lines, &mut failures);
+        good &= summary(&lines, &failures);
     }
-    summary(&lines, &failures);
-    Ok(failures.is_empty())
+    if !cases.is_empty() {
+        let (mut lines, mut failures) = (Vec::new(), Vec::new());
+        operators(options, &cases, [&ours, &theirs], &mut lines, &mut failures);
+        good &= summary(&lines, &failures);
+    }
+    Ok(good)
 }
 
 fn name(case: &Case) -> String {
@@ -315,7 +318,8 @@ fn print(case: &Case, measured: &Measured, roofs: &Roofs) -> bool {
     agree
 }
 
-fn summary(lines: &[(String, f64)], failures: &[String]) {
+/// Prints what the lines come to; whether nothing failed.
+fn summary(lines: &[(String, f64)], failures: &[String]) -> bool {
     let mean = (lines.iter().map(|(_, ratio)| ratio.ln()).sum::<f64>() / lines.len().max(1) as f64).exp();
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     say!("\nload {} at the end", load.split(' ').next().unwrap_or("unknown"));
@@ -332,6 +336,7 @@ fn summary(lines: &[(String, f64)], failures: &[String]) {
         }
     }
     say!("geometric mean of {} ratios: {mean:.2}", lines.len());
+    failures.is_empty()
 }
 
 #[cfg(test)]
