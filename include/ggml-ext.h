@@ -230,8 +230,8 @@ struct ggml_ext_step {
   /*
    Bit `i`: bytes of `srcs[i]` and of the result are in the same place. In `execute` it says what is so. Before, in `supports`,
    `preferred` and `prepare`, it says what can become so: the result of a node that the allocator may place over a source (an override
-   of a built-in operator that may work in place), a result that is a view or a copy into given storage. A fresh result of a fusion
-   or of a registered operator overlaps nothing that the step reads.
+   of a built-in operator that may work in place), or the inner node that holds a fusion's result; a result that is a view or a copy into
+   given storage. A fresh result of a fusion or of a registered operator overlaps nothing that the step reads.
    */
   uint64_t overlap;
 };

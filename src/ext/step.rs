@@ -93,9 +93,13 @@ unsafe fn may_take(node: &ggml_tensor, src: *const ggml_tensor) -> bool {
 pub unsafe fn describe(device: Device, nodes: &[*mut ggml_tensor], srcs: &[*mut ggml_tensor]) -> ggml_ext_step {
     let mut overlap = 0;
     if let Some(&result) = nodes.last() {
+        // whose storage the allocator may take from a source: the node's, or that of the inner node that holds a fusion's result
+        // SAFETY: the caller's promise.
+        let owner = unsafe { (*result).view_src };
+        let taker = if nodes.len() == 1 { Some(&result) } else { nodes.iter().find(|&&n| n == owner) };
         for (i, &src) in srcs.iter().enumerate().take(64) {
             // SAFETY: the caller's promise.
-            let over = unsafe { overlaps(result, src) || nodes.len() == 1 && may_take(&*result, src) };
+            let over = unsafe { overlaps(result, src) || taker.is_some_and(|&t| may_take(&*t, src)) };
             overlap |= u64::from(over) << i;
         }
     }
