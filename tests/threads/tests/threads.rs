@@ -39,13 +39,15 @@ fn code() -> ggml_ext_code {
 fn ext_9_two_schedulers_while_others_register_and_release() {
     let _turn = turn();
     let scope = Shared(register("threads.fixed"));
-    let stop = AtomicBool::new(false);
+    let (stop, start) = (AtomicBool::new(false), Barrier::new(5));
     std::thread::scope(|s| {
         let computing: Vec<_> = (0..2)
             .map(|k| {
+                let start = &start;
                 s.spawn(move || {
                     let model = Model::new("threads.fixed");
                     let (backend, sched) = scheduler();
+                    start.wait();
                     let mut renewed = 0;
                     // SAFETY: this thread's own handles.
                     unsafe {
@@ -69,19 +71,20 @@ fn ext_9_two_schedulers_while_others_register_and_release() {
             .collect();
         // registrations for operators that the graphs above do not have: they concern no plan of theirs
         for k in 0..2 {
-            let stop = &stop;
+            let (stop, start) = (&stop, &start);
             s.spawn(move || {
-                let mut i = 0;
-                while !stop.load(Ordering::Relaxed) {
-                    let name = format!("threads.other{k}.n{i}");
-                    unrelated(&name);
-                    i += 1;
+                start.wait();
+                for i in 0.. {
+                    unrelated(&format!("threads.other{k}.n{i}"));
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
                 }
-                assert!(i > 0);
             });
         }
         let asking = s.spawn(|| {
             let model = Model::new("threads.fixed");
+            start.wait();
             while !stop.load(Ordering::Relaxed) {
                 // SAFETY: a live node.
                 unsafe {
