@@ -198,8 +198,24 @@ static double plan_ns(ggml_backend_sched_t sched, struct ggml_cgraph * graph, in
     return best;
 }
 
+enum { RULES = 50 };
+
+/* Registers the rules. */
+static void add_rules(ggml_backend_dev_t device, int n) {
+    char name[32];
+    for (int i = 0; i < n; i++) {
+        GGML_EXT_INIT(ggml_ext_kernel_desc, desc);
+        snprintf(name, sizeof name, "bench.rule%d", i);
+        desc.name = name;
+        desc.execute = no_execute;
+        desc.match = pairs;
+        desc.user_data = (void *) (size_t) (i == 0 ? 3 : i + 5); /* some match often, most hardly ever */
+        REQUIRE(ggml_ext_register_kernel(device, &desc));
+    }
+}
+
 static void planning(ggml_backend_dev_t device) {
-    enum { SMALL = 5000, LARGE = 100000, RULES = 50 };
+    enum { SMALL = 5000, LARGE = 100000 };
     ggml_backend_t backend = ggml_backend_dev_init(device, NULL);
     ggml_backend_sched_t sched = ggml_backend_sched_new(&backend, NULL, 1, LARGE, false, true);
     REQUIRE(backend && sched);
@@ -210,15 +226,7 @@ static void planning(ggml_backend_dev_t device) {
         plain[cold][1] = plan_ns(sched, large.graph, 10, cold);
     }
     char name[32];
-    for (int i = 0; i < RULES; i++) {
-        GGML_EXT_INIT(ggml_ext_kernel_desc, desc);
-        snprintf(name, sizeof name, "bench.rule%d", i);
-        desc.name = name;
-        desc.execute = no_execute;
-        desc.match = pairs;
-        desc.user_data = (void *) (size_t) (i == 0 ? 3 : i + 5); /* some match often, most hardly ever */
-        REQUIRE(ggml_ext_register_kernel(device, &desc));
-    }
+    add_rules(device, RULES);
     for (int cold = 0; cold < 2; cold++) {
         ruled[cold][0] = plan_ns(sched, small.graph, 40, cold);
         ruled[cold][1] = plan_ns(sched, large.graph, 10, cold);
@@ -238,10 +246,27 @@ static void planning(ggml_backend_dev_t device) {
     ggml_free(large.ctx);
 }
 
-int main(void) {
+/* Plans a chain of `n` nodes `rounds` times: for who counts instructions. */
+static void plan_only(ggml_backend_dev_t device, int n, int rounds) {
+    ggml_backend_t       backend = ggml_backend_dev_init(device, NULL);
+    ggml_backend_sched_t sched   = ggml_backend_sched_new(&backend, NULL, 1, (size_t) n, false, true);
+    REQUIRE(backend && sched);
+    struct graph g = chain(n, 16);
+    add_rules(device, RULES);
+    plan_ns(sched, g.graph, rounds, false);
+    ggml_backend_sched_free(sched);
+    ggml_backend_free(backend);
+    ggml_free(g.ctx);
+}
+
+int main(int argc, char ** argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     ggml_backend_dev_t device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
     REQUIRE(device);
+    if (argc == 3) {
+        plan_only(device, atoi(argv[1]), atoi(argv[2]));
+        return 0;
+    }
     launches(device, 1);
     launches(device, 2);
     planning(device);
