@@ -63,20 +63,14 @@ pub struct Source<'a> {
 /// The owner of the storage that `t` views and whether `t` starts where it starts; `None`: `t` is no view.
 #[inline]
 pub(super) unsafe fn root_of(t: &ggml_tensor) -> Result<Option<(*mut ggml_tensor, bool)>, Error> {
-    let (mut root, mut at_start) = (t.view_src, t.view_offs == 0);
-    if root.is_null() {
+    if t.view_src.is_null() {
         return Ok(None);
     }
-    for _ in 0..64 {
-        // SAFETY: a view's storage is live while the view is.
-        let next = unsafe { &*root };
-        if next.view_src.is_null() {
-            return Ok(Some((root, at_start)));
-        }
-        at_start &= next.view_offs == 0;
-        root = next.view_src;
+    // SAFETY: a view's storage is live while the view is; the tensor is not written through the pointer.
+    match unsafe { graph::access::storage_of(std::ptr::from_ref(t).cast_mut()) } {
+        Some((root, offs)) => Ok(Some((root, offs == 0))),
+        None => Err(Error::argument(format!("tensor '{}' is a view of a view without end", shape::name(t)))),
     }
-    Err(Error::argument(format!("tensor '{}' is a view of a view without end", shape::name(t))))
 }
 
 pub(super) fn is_external(t: &ggml_tensor) -> bool {

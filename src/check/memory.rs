@@ -6,6 +6,7 @@ use super::inputs::Variant;
 use super::trial::{nodes_of, put, storage, Planned};
 use super::{built, compare, heap, skip, Outcome, Session, Stop};
 use crate::ext::{callback, plan::Launch, step};
+use crate::graph::access::storage_of;
 use ggml_oxide_abi::*;
 use std::sync::atomic::Ordering;
 
@@ -77,7 +78,9 @@ impl Session<'_> {
             let stale = self.contents(&built, seed + 1, None)?;
             let want = self.expected(&built, seed, &variant, &[], &contents, true).map_err(Stop::Skip)?;
             // what a fusion leaves out has no place, whoever asks
-            let placed = |t: *mut ggml_tensor| !self.kernel.is_rule() || root_of(t).op == GGML_OP_NONE;
+            let placed = |t: *mut ggml_tensor| {
+                !self.kernel.is_rule() || storage_of(t).is_some_and(|(root, _)| (*root).op == GGML_OP_NONE)
+            };
             let (owners, views) = storage(&built, placed);
             let old = Arena::new(self.backend, &owners, &views, None).map_err(|e| Stop::Skip(e.text))?;
             let mut image = old.blank(Fill::Clean);
@@ -167,20 +170,6 @@ impl Session<'_> {
             ))),
             Some(_) => Ok(()),
             None => skip("the memory in use cannot be looked at here, and `live` is not given"),
-        }
-    }
-}
-
-/// The storage of `t`.
-///
-/// # Safety
-/// `t` is live, and what it views.
-unsafe fn root_of<'a>(t: *mut ggml_tensor) -> &'a ggml_tensor {
-    // SAFETY: the caller's promise.
-    unsafe {
-        match (*t).view_src.as_ref() {
-            Some(root) => root,
-            None => &*t,
         }
     }
 }

@@ -2,6 +2,7 @@
 //! operator that is in no list is unknown.
 
 use ggml_oxide_abi::*;
+use ggml_oxide_shape::is_view;
 
 /// What computing a node does to memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,11 +15,6 @@ pub enum Effect {
     Over,
     /// Nobody knows.
     Unknown,
-}
-
-/// Whether the operator only looks at its source in another way.
-pub fn is_view(op: ggml_op) -> bool {
-    matches!(op, GGML_OP_RESHAPE | GGML_OP_VIEW | GGML_OP_PERMUTE | GGML_OP_TRANSPOSE)
 }
 
 /// The source that the operator's in-place form writes over, for those that have one.

@@ -142,10 +142,7 @@ pub fn attrs(node: &ggml_tensor) -> Option<&[u8]> {
 pub fn op_name(node: &ggml_tensor) -> &'static str {
     match record(node) {
         Some(op) => op.name(),
-        None => ggml_op::NAMES
-            .iter()
-            .find(|(_, op)| *op == node.op)
-            .map_or("?", |(name, _)| name.strip_prefix("GGML_OP_").unwrap_or(name)),
+        None => shape::op_name(node.op),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::alloc::inplace;
 use crate::backend::Device;
+use crate::graph::access;
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;
 use std::ffi::c_int;
@@ -32,21 +33,14 @@ impl Srcs {
     }
 }
 
-/// The storage that `t` lies in and its bytes there.
+/// The storage that `t` lies in and its bytes there. What views itself lies in itself.
 ///
 /// # Safety
 /// `t` and what it views are live.
 unsafe fn place(t: *const ggml_tensor) -> (*const ggml_tensor, Range<usize>) {
     // SAFETY: the caller's promise.
-    let tensor = unsafe { &*t };
-    let size = shape::nbytes(tensor);
-    let (mut root, mut offs) = (t, 0usize);
-    // SAFETY: as above.
-    while let Some(next) = unsafe { (*root).view_src.as_ref() } {
-        // SAFETY: as above.
-        offs = offs.saturating_add(unsafe { (*root).view_offs });
-        root = next;
-    }
+    let ((root, offs), size) =
+        unsafe { (access::storage_of(t.cast_mut()).unwrap_or((t.cast_mut(), 0)), shape::nbytes(&*t)) };
     (root, offs..offs.saturating_add(size))
 }
 

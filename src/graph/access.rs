@@ -154,6 +154,27 @@ pub unsafe fn fault(graph: &ggml_cgraph) -> Option<(Error, *const ggml_tensor)> 
     })
 }
 
+/// The tensor that owns the storage of `t`, and how many bytes into it `t` starts; `None` when views go round in a circle.
+///
+/// # Safety
+/// `t` is live, and so is what it views.
+#[inline]
+pub unsafe fn storage_of(t: *mut ggml_tensor) -> Option<(*mut ggml_tensor, usize)> {
+    // views of views of views: more of them are taken for a circle
+    const MAX_VIEWS: usize = 64;
+    let (mut t, mut offs) = (t, 0usize);
+    for _ in 0..MAX_VIEWS {
+        // SAFETY: the caller's promise.
+        let (next, by) = unsafe { ((*t).view_src, (*t).view_offs) };
+        if next.is_null() {
+            return Some((t, offs));
+        }
+        offs = offs.saturating_add(by);
+        t = next;
+    }
+    None
+}
+
 /// Node `i`, or for negative `i` the one that far from the end.
 ///
 /// # Safety
@@ -286,10 +307,7 @@ pub unsafe fn print(graph: &ggml_cgraph) {
         for (i, &t) in list.iter().enumerate() {
             // SAFETY: the tensors are live.
             let t = unsafe { &*t };
-            let op = ggml_op::NAMES
-                .iter()
-                .find(|(_, op)| *op == t.op)
-                .map_or("?", |(name, _)| name.trim_start_matches("GGML_OP_"));
+            let op = shape::op_name(t.op);
             say(format!("{i:5} {op:>20} [{}, {}, {}, {}] {}", t.ne[0], t.ne[1], t.ne[2], t.ne[3], shape::name(t)));
         }
     }

@@ -26,11 +26,6 @@ pub struct Team {
     pub op_offload: bool,
 }
 
-/// Whether `t` only looks at data that are there.
-pub fn is_view_op(t: &ggml_tensor) -> bool {
-    matches!(t.op, GGML_OP_VIEW | GGML_OP_RESHAPE | GGML_OP_PERMUTE | GGML_OP_TRANSPOSE)
-}
-
 impl Team {
     /// The host's backend.
     pub fn last(&self) -> i32 {
@@ -129,7 +124,7 @@ impl Team {
                     self.first(self.users(Some(buft)), t).ok_or_else(|| self.stuck(t, Some(buft)))?;
                     good = Some(buft);
                 }
-                if is_node && !is_view_op(t) && !self.runs(0, t) {
+                if is_node && !shape::is_view(t.op) && !self.runs(0, t) {
                     return Err(self.nobody(t));
                 }
             }

@@ -1,6 +1,5 @@
 //! The graph as numbers: what the passes of the scheduler look at again and again is looked up once.
 
-use super::assign::is_view_op;
 use super::copies::{Copies, Origin};
 use crate::alloc::room;
 use crate::backend::{Buffer, Buft};
@@ -271,7 +270,7 @@ impl Numbering {
         Known {
             root: NONE,
             memory: storage.map_or(own.0, |storage| self.memory(storage.buffer).0),
-            view_op: is_view_op(tensor),
+            view_op: shape::is_view(tensor.op),
             input: tensor.flags & GGML_TENSOR_FLAG_INPUT.0 != 0,
             weight: own.1,
         }

@@ -41,5 +41,5 @@ pub fn all_tasks(_: &ggml_tensor, nth: usize) -> usize {
 
 /// Whether nothing is computed for the operator: its result is its source's memory.
 pub fn is_view_op(op: ggml_op) -> bool {
-    matches!(op, GGML_OP_NONE | GGML_OP_RESHAPE | GGML_OP_VIEW | GGML_OP_PERMUTE | GGML_OP_TRANSPOSE)
+    op == GGML_OP_NONE || shape::is_view(op)
 }

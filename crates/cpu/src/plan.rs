@@ -178,6 +178,5 @@ fn poison_text(t: &ggml_tensor) -> String {
 
 /// "name (OP): rule".
 pub(crate) fn failure_text(t: &ggml_tensor, rule: &str) -> String {
-    let op = format!("{:?}", t.op);
-    format!("{} ({}): {rule}", shape::name(t), op.strip_prefix("GGML_OP_").unwrap_or(&op))
+    format!("{} ({}): {rule}", shape::name(t), shape::op_name(t.op))
 }

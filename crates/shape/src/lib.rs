@@ -4,7 +4,7 @@
 //! `checked_` functions and saturates in the others, so that no caller's numbers can wrap.
 #![forbid(unsafe_code)]
 
-use ggml_oxide_abi::{ggml_tensor, ggml_type, GGML_MAX_DIMS};
+use ggml_oxide_abi::*;
 use ggml_oxide_types::Type;
 
 /// The format of a tensor, or `None` for an id that no format has.
@@ -218,6 +218,17 @@ pub fn can_repeat(small: &ggml_tensor, large: &ggml_tensor) -> bool {
 /// `f32` number `i` of the operator's parameters.
 pub fn param_f32(t: &ggml_tensor, i: usize) -> f32 {
     f32::from_bits(t.op_params[i] as u32)
+}
+
+/// Whether the operator only looks at its source in another way: its result is the source's memory.
+pub fn is_view(op: ggml_op) -> bool {
+    matches!(op, GGML_OP_RESHAPE | GGML_OP_VIEW | GGML_OP_PERMUTE | GGML_OP_TRANSPOSE)
+}
+
+/// The operator as texts name it, without prefix.
+pub fn op_name(op: ggml_op) -> &'static str {
+    let known = ggml_op::NAMES.iter().find(|(_, known)| *known == op);
+    known.map_or("an unknown operator", |(name, _)| name.trim_start_matches("GGML_OP_"))
 }
 
 /// The tensor's name as text.

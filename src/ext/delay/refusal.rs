@@ -1,7 +1,7 @@
 //! Why nodes may not be moved.
 
-use crate::ext::legality::op_name;
 use ggml_oxide_abi::*;
+use ggml_oxide_shape::op_name;
 use std::fmt;
 
 /// The rule that a move breaks. Nodes are positions before the move.

@@ -99,27 +99,6 @@ pub struct Facts {
     places: Vec<u32>,
 }
 
-/// Views of views of views: more of them are taken for a circle.
-const MAX_VIEWS: usize = 64;
-
-/// The tensor that owns the storage of `t`, and how many bytes into it `t` starts; `None` when views go round in a circle.
-///
-/// # Safety
-/// `t` is live, and so is what it views.
-unsafe fn root_of(t: *mut ggml_tensor) -> Option<(*mut ggml_tensor, usize)> {
-    let (mut t, mut offs) = (t, 0usize);
-    for _ in 0..MAX_VIEWS {
-        // SAFETY: the caller's promise.
-        let (next, by) = unsafe { ((*t).view_src, (*t).view_offs) };
-        if next.is_null() {
-            return Some((t, offs));
-        }
-        offs = offs.saturating_add(by);
-        t = next;
-    }
-    None
-}
-
 /// What a portion is read with.
 struct Reader {
     index: Index,
@@ -279,7 +258,7 @@ impl Reader {
     unsafe fn describe(&mut self, t: *mut ggml_tensor) -> Result<Fact, Error> {
         // SAFETY: the caller's promise, for all of the function.
         unsafe {
-            let Some((owner, offs)) = root_of(t) else {
+            let Some((owner, offs)) = access::storage_of(t) else {
                 let name = shape::name(&*t);
                 return Err(Error::argument(format!("tensor '{name}' is a view of a view of itself")));
             };
@@ -331,7 +310,7 @@ unsafe fn lies_over(t: &ggml_tensor, owner: *mut ggml_tensor, layout: &Layout, s
         return false;
     }
     // SAFETY: the caller's promise.
-    let Some((root, offs)) = (unsafe { root_of(src) }) else { return false };
+    let Some((root, offs)) = (unsafe { access::storage_of(src) }) else { return false };
     // SAFETY: as above.
     let src = unsafe { &*src };
     root == owner && Layout::of(src, offs) == *layout

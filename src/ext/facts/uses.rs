@@ -1,6 +1,5 @@
 //! Who reads what, over a whole graph.
 
-use super::root_of;
 use crate::graph::hash::{self, Found};
 use crate::graph::{self, access, index::Index};
 use ggml_oxide_abi::*;
@@ -142,7 +141,7 @@ impl Uses {
     /// `t` is live, and so is what it views.
     unsafe fn note(&mut self, t: *mut ggml_tensor) {
         // SAFETY: the caller's promise.
-        let root = unsafe { root_of(t) }.filter(|&(root, _)| root != t);
+        let root = unsafe { access::storage_of(t) }.filter(|&(root, _)| root != t);
         if let Some((root, _)) = root {
             let (number, _) = self.number(root);
             self.loose[number] = true;
@@ -160,7 +159,7 @@ unsafe fn follows(node: *mut ggml_tensor) -> bool {
         if (*node).view_src.is_null() {
             return true;
         }
-        let root = |t| root_of(t).map(|(root, _)| root);
+        let root = |t| access::storage_of(t).map(|(root, _)| root);
         let own = root(node);
         (*node).src.iter().any(|&src| !src.is_null() && src != node && root(src) == own)
     }

@@ -5,12 +5,12 @@ mod refusal;
 #[cfg(test)]
 pub(super) mod tests;
 
-pub(super) use refusal::op_name;
 pub use refusal::Refusal;
 
 use super::facts::{Fact, Facts, Span, Tensor};
-use super::known::{is_view, Effect};
+use super::known::Effect;
 use ggml_oxide_abi::*;
+use ggml_oxide_shape as shape;
 
 /// What a match may do without, and what it needs.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -115,7 +115,7 @@ impl Check<'_> {
     fn result(&self) -> Result<Option<usize>, Refusal> {
         let (facts, last) = (self.facts, self.last);
         let t = facts.at(last);
-        if is_view(t.op) {
+        if shape::is_view(t.op) {
             return Err(Refusal::EndsInView { node: last });
         }
         let owner = self.earlier_owner(last);

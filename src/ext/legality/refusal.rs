@@ -1,6 +1,7 @@
 //! Why nodes may not be replaced.
 
 use ggml_oxide_abi::*;
+use ggml_oxide_shape::op_name;
 use std::fmt;
 
 /// The rule that a proposal breaks. Nodes are positions in the portion.
@@ -154,14 +155,6 @@ impl Refusal {
             | OverInput { node } => Some(node),
         }
     }
-}
-
-/// An operator as texts name it.
-pub(in crate::ext) fn op_name(op: ggml_op) -> &'static str {
-    ggml_op::NAMES
-        .iter()
-        .find(|(_, known)| *known == op)
-        .map_or("an unknown operator", |(name, _)| name.trim_start_matches("GGML_OP_"))
 }
 
 impl fmt::Display for Refusal {
