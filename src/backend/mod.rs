@@ -19,4 +19,4 @@ pub use buffer::Buffer;
 pub use buft::Buft;
 pub use device::Device;
 pub use registry::{registry, Reg};
-pub use stream::{Backend, Event};
+pub use stream::{Backend, Event, NO_FUNCTIONS};

@@ -17,6 +17,26 @@ handle! {
     Event(ggml_backend_event)
 }
 
+/// The functions of a backend that can do nothing: what others add to.
+pub const NO_FUNCTIONS: ggml_backend_i = ggml_backend_i {
+    get_name: None,
+    free: None,
+    set_tensor_async: None,
+    get_tensor_async: None,
+    set_tensor_2d_async: None,
+    get_tensor_2d_async: None,
+    cpy_tensor_async: None,
+    synchronize: None,
+    graph_plan_create: None,
+    graph_plan_free: None,
+    graph_plan_update: None,
+    graph_plan_compute: None,
+    graph_compute: None,
+    event_record: None,
+    event_wait: None,
+    graph_optimize: None,
+};
+
 impl Backend {
     /// Its functions.
     pub fn iface(self) -> ggml_backend_i {

@@ -1,6 +1,7 @@
 //! Computing a graph without the scheduler: registrations for single nodes take part, through a plan that lives as long as the call.
 
 use super::plan::{self, Plan};
+use super::policy;
 use super::registry;
 use super::workspace::Workspace;
 use crate::backend::Backend;
@@ -42,6 +43,7 @@ unsafe fn make(backend: Backend, graph: &mut ggml_cgraph) -> Result<Option<Plan>
         if let Some((fault, node)) = graph::fault(graph) {
             return Err(fault.at(node));
         }
+        policy::refresh();
         Ok(plan::build(backend, graph, None)?.filter(|plan| !plan.is_native()))
     }
 }

@@ -28,6 +28,16 @@ pub enum Step {
     Launch(Launch),
 }
 
+impl Step {
+    /// Its nodes, by number in the portion.
+    pub fn nodes(&self) -> &Range<usize> {
+        match self {
+            Step::Native(native) => &native.nodes,
+            Step::Launch(launch) => &launch.nodes,
+        }
+    }
+}
+
 /// Consecutive nodes for the backend's own code.
 pub struct Native {
     /// The nodes, by number in the portion.
@@ -52,7 +62,7 @@ pub struct Plan {
     pub fused: bool,
     /// By number: nodes of registered operators in native ranges, without elements or not to be computed. A device's own code is not
     /// shown them.
-    pub blank: Vec<usize>,
+    pub hidden: Vec<usize>,
     /// Registrations of the device that `GGML_EXT_FORBID` names.
     pub forbidden: Vec<String>,
     /// Those that `GGML_EXT_FORCE` names.
@@ -66,7 +76,7 @@ pub struct Plan {
 }
 
 /// The plan for `graph` on `backend`; `None`: all of it is the backend's own code. `uses`: consumers in the whole graph, where nodes may
-/// be fused. Rules may reorder the nodes.
+/// be fused. Rules may reorder the nodes. The environment's switches are those that were read last.
 ///
 /// # Safety
 /// The graph, its tensors, what they read and view are live, and nobody else uses them.
@@ -82,7 +92,7 @@ pub unsafe fn build(backend: Backend, graph: &mut ggml_cgraph, uses: Option<&Use
         // SAFETY: the caller's promise.
         return unsafe { refuse_orphans(device, graph::nodes(graph)) }.map(|()| None);
     };
-    let policy = policy::refresh();
+    let policy = policy::last();
     let ruled = uses.is_some() && !table.rules.is_empty();
     let mut builder = Builder {
         device,
@@ -96,7 +106,7 @@ pub unsafe fn build(backend: Backend, graph: &mut ggml_cgraph, uses: Option<&Use
             workspace: 0,
             workspace_for: String::new(),
             fused: false,
-            blank: Vec::new(),
+            hidden: Vec::new(),
             forbidden: table.names(|name| policy.forbids(name)),
             forced: table.names(|name| policy.forces(name)),
             ranges: Vec::new(),
@@ -199,7 +209,6 @@ impl Builder<'_> {
             unsafe { graph::access::fetch_ahead(nodes, i) };
             // SAFETY: as above.
             let t = unsafe { &*nodes[i] };
-            self.plan.contents.add(t);
             let fused = match facts {
                 // SAFETY: as above.
                 Some(facts) => unsafe { self.fuse(graph, nodes, facts, i) }?,
@@ -220,8 +229,9 @@ impl Builder<'_> {
                     self.plan.steps.push(Step::Launch(launch));
                 }
                 None => {
+                    self.plan.contents.add(t);
                     if op::is_extension(t) {
-                        self.plan.blank.push(i);
+                        self.plan.hidden.push(i);
                     }
                     i += 1;
                     self.native.end = i;
@@ -420,7 +430,7 @@ fn asks_about(wanted: ggml_op, t: &ggml_tensor) -> bool {
 impl Plan {
     /// Whether every node is the backend's own.
     pub fn is_native(&self) -> bool {
-        self.blank.is_empty() && !self.steps.iter().any(|s| matches!(s, Step::Launch(_)))
+        self.hidden.is_empty() && !self.steps.iter().any(|s| matches!(s, Step::Launch(_)))
     }
 
     /// The launches in order.
@@ -445,8 +455,9 @@ impl Plan {
     /// What of a native range the backend's own code is shown, in order.
     pub(super) fn shown(&self, nodes: Range<usize>) -> impl Iterator<Item = Range<usize>> + '_ {
         let (mut from, end) = (nodes.start, nodes.end);
-        let blank = self.blank.iter().copied().filter(move |i| nodes.contains(i));
-        blank.chain([end]).map(move |to| std::mem::replace(&mut from, to + 1)..to).filter(|r| !r.is_empty())
+        let upto = |node: usize| self.hidden.partition_point(|&hidden| hidden < node);
+        let hidden = self.hidden[upto(nodes.start)..upto(end)].iter().copied();
+        hidden.chain([end]).map(move |to| std::mem::replace(&mut from, to + 1)..to).filter(|r| !r.is_empty())
     }
 
     /// By number: nodes that get no memory.

@@ -84,13 +84,12 @@ impl Plan {
                 return result;
             }
         }
-        for step in &self.steps {
+        // the steps are in the order of the nodes: a callback that looks at each node asks for one short range after the other
+        let first = self.steps.partition_point(|step| step.nodes().end <= range.start);
+        for step in self.steps[first..].iter().take_while(|step| step.nodes().start < range.end) {
             match step {
                 Step::Native(Native { nodes, time }) => {
                     let (first, end) = (nodes.start.max(range.start), nodes.end.min(range.end));
-                    if first >= end {
-                        continue;
-                    }
                     let start = profile::start();
                     for shown in self.shown(first..end) {
                         let mut part = graph::view(graph, shown.start as i32, shown.end as i32);
@@ -103,9 +102,6 @@ impl Plan {
                     time.stop_piece(start, first == nodes.start);
                 }
                 Step::Launch(launch) => {
-                    if launch.nodes.start < range.start || launch.nodes.end > range.end {
-                        continue;
-                    }
                     // SAFETY: the caller's promise.
                     unsafe { self.launch(launch, graph::nodes(graph), workspace) }?;
                 }

@@ -194,13 +194,15 @@ pub fn assign(team: &Team, g: &Numbering, pinned: impl Iterator<Item = (usize, i
     // first the devices spread, then whoever is there; a view follows what it views
     let mut computed = room::list(g.nodes.len())?;
     computed.extend(g.nodes.iter().map(|n| n.tensor).filter(|&t| !g.known[t as usize].view_op));
-    let _ =
-        [(true, false), (true, true), (false, false), (false, true)].into_iter().all(
-            |(devices_only, back)| match back {
-                false => spread(team, g, &mut homes, computed.iter().copied(), devices_only),
-                true => spread(team, g, &mut homes, computed.iter().rev().copied(), devices_only),
-            },
-        );
+    for (devices_only, back) in [(true, false), (true, true), (false, false), (false, true)] {
+        let some_left = match back {
+            false => spread(team, g, &mut homes, computed.iter().copied(), devices_only),
+            true => spread(team, g, &mut homes, computed.iter().rev().copied(), devices_only),
+        };
+        if !some_left {
+            break;
+        }
+    }
     for node in &g.nodes {
         let home = homes[node.tensor as usize];
         // nobody has a higher priority than backend 0

@@ -27,25 +27,6 @@ pub(super) struct Fake {
     pub(super) refuse: Mutex<bool>,
 }
 
-pub(super) const NO_BACKEND: ggml_backend_i = ggml_backend_i {
-    get_name: None,
-    free: None,
-    set_tensor_async: None,
-    get_tensor_async: None,
-    set_tensor_2d_async: None,
-    get_tensor_2d_async: None,
-    cpy_tensor_async: None,
-    synchronize: None,
-    graph_plan_create: None,
-    graph_plan_free: None,
-    graph_plan_update: None,
-    graph_plan_compute: None,
-    graph_compute: None,
-    event_record: None,
-    event_wait: None,
-    graph_optimize: None,
-};
-
 impl Fake {
     pub(super) fn new(kind: ggml_backend_dev_type, runs: fn(&ggml_tensor) -> bool, offloads: bool) -> &'static Fake {
         let buft = ggml_backend_buffer_type {
@@ -91,7 +72,7 @@ impl Fake {
                 graph_optimize: Some(optimize),
                 event_record: Some(event_record),
                 event_wait: Some(event_wait),
-                ..NO_BACKEND
+                ..crate::backend::NO_FUNCTIONS
             },
             device: null_mut(),
             context: null_mut(),

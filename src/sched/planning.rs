@@ -4,11 +4,10 @@
 use super::scheduler::Sched;
 use super::split::Split;
 use crate::error::Error;
-use crate::ext::facts::Uses;
-use crate::ext::{plan, registry, run};
+use crate::ext::facts::{Facts, Uses};
+use crate::ext::{legality, plan, registry, run};
 use crate::graph;
 use ggml_oxide_abi::*;
-use std::collections::HashMap;
 
 /// When the graph at hand was planned.
 #[derive(Clone, Copy, Default)]
@@ -91,14 +90,13 @@ impl Sched {
             let fused = plan.iter().filter(|p| p.fused).flat_map(|p| p.skipped());
             skipped.extend(fused.map(|i| nodes[i].cast_const()));
             let backend = self.team.backends[split.backend as usize];
-            let Some(ask) = backend.skip_alloc().filter(|_| self.n_copies() == 1 && self.callback.is_none()) else {
+            let Some(ask) = backend.skip_alloc().filter(|_| self.planned.may_fuse) else {
                 continue;
             };
             // SAFETY: as above.
             let uses = uses.get_or_insert_with(|| unsafe { self.all_uses(graph) });
-            let whole = std::iter::once(0..nodes.len());
-            let ranges: Vec<_> = plan.map_or_else(|| whole.collect(), |p| p.native().collect());
-            for range in ranges {
+            let whole = plan.is_none().then_some(0..nodes.len());
+            for range in whole.into_iter().chain(plan.into_iter().flat_map(|p| p.native())) {
                 let part = graph::view(&split.graph, range.start as i32, range.end as i32);
                 let nodes = &nodes[range];
                 // SAFETY: as above; the backend takes its own handle and a live graph.
@@ -106,10 +104,8 @@ impl Sched {
                     (0..nodes.len()).filter(|&i| unsafe { ask(backend.as_raw(), &part, i as i32) }).collect();
                 if !wanted.is_empty() {
                     // SAFETY: as above.
-                    let readers = unsafe { Readers::of(nodes) };
-                    let held = wanted.into_iter().map(|i| nodes[i].cast_const());
-                    // SAFETY: as above.
-                    skipped.extend(held.filter(|&t| unsafe { readers.hold(t, uses) }));
+                    let inner = legality::inner(&unsafe { Facts::read(nodes, uses) }?);
+                    skipped.extend(wanted.into_iter().filter(|&i| inner[i]).map(|i| nodes[i].cast_const()));
                 }
             }
         }
@@ -151,53 +147,5 @@ impl Sched {
             *size = split.plan.as_ref().map_or(0, |p| p.workspace).max(*size);
         }
         sizes
-    }
-}
-
-/// Who reads what among some nodes.
-struct Readers {
-    /// By address: how often it is a source.
-    counts: HashMap<usize, u32>,
-    /// By address: the nodes that view it.
-    views: HashMap<usize, Vec<*mut ggml_tensor>>,
-}
-
-impl Readers {
-    /// # Safety
-    /// The nodes are live.
-    unsafe fn of(nodes: &[*mut ggml_tensor]) -> Self {
-        let mut readers = Readers { counts: HashMap::new(), views: HashMap::new() };
-        for &node in nodes {
-            // SAFETY: the caller's promise.
-            let t = unsafe { &*node };
-            for src in t.src.iter().filter(|s| !s.is_null()) {
-                *readers.counts.entry(src.addr()).or_default() += 1;
-            }
-            if !t.view_src.is_null() {
-                readers.views.entry(t.view_src.addr()).or_default().push(node);
-            }
-        }
-        readers
-    }
-
-    /// Whether only the nodes read `t`, by itself and through views, and nobody wants it as a result.
-    ///
-    /// # Safety
-    /// `t` is live, and so are the nodes.
-    unsafe fn hold(&self, t: *const ggml_tensor, uses: &Uses) -> bool {
-        let wanted = GGML_TENSOR_FLAG_OUTPUT.0 | GGML_TENSOR_FLAG_INPUT.0 | GGML_TENSOR_FLAG_PARAM.0;
-        let inside = |t: *const ggml_tensor| {
-            let readers = self.counts.get(&t.addr()).copied().unwrap_or(0);
-            // SAFETY: the caller's promise.
-            unsafe { (*t).flags & wanted == 0 && uses.get(t) == readers }
-        };
-        let views = self.views.get(&t.addr());
-        // SAFETY: as above.
-        unsafe {
-            (*t).view_src.is_null()
-                && uses.get(t) > 0
-                && inside(t)
-                && views.into_iter().flatten().all(|&v| inside(v) && ggml_oxide_cpu::table::is_view_op((*v).op))
-        }
     }
 }

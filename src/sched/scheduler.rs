@@ -233,15 +233,21 @@ impl Sched {
         self.current = self.next;
         self.next = (self.next + 1) % self.n_copies;
         // SAFETY: the caller's promise.
-        unsafe {
-            self.split(graph)?;
-            self.skip(&*graph)?;
-            match self.layout(&*graph)? {
-                None => self.allocate_own(&*graph)?,
-                Some(layout) => self.allocate(layout)?,
-            }
-            self.reserve_workspaces()?;
+        let placed = unsafe {
+            self.split(graph).and_then(|()| {
+                self.skip(&*graph)?;
+                match self.layout(&*graph)? {
+                    None => self.allocate_own(&*graph)?,
+                    Some(layout) => self.allocate(layout)?,
+                }
+                self.reserve_workspaces()
+            })
+        };
+        if placed.is_err() {
+            // a graph that does not run holds no registrations
+            self.forget_plans();
         }
+        placed?;
         self.stage = Stage::Allocated;
         // SAFETY: the caller's promise.
         unsafe {

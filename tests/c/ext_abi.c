@@ -118,8 +118,8 @@ static void promises(void) {
     p.device = cpu.dev;
     d        = probe_desc(&p);
     FAILS(!ggml_ext_register_kernel_ex(cpu.dev, &d, 1u << 31), GGML_EXT_CODE_BAD_ARGUMENT, "promise", NULL, "ABI-7: a flag that the library does not know", "flags");
-    FAILS(!ggml_ext_register_kernel_ex(cpu.dev, &d, GGML_EXT_KERNEL_REPLAY_REUSABLE), GGML_EXT_CODE_BAD_ARGUMENT, "promise", NULL, "ABI-7: one that needs another", "CAPTURE_SAFE");
-    CHECK(ggml_ext_register_kernel_ex(cpu.dev, &d, GGML_EXT_KERNEL_DETERMINISTIC | GGML_EXT_KERNEL_CAPTURE_SAFE | GGML_EXT_KERNEL_REPLAY_REUSABLE), "ABI-7: a kernel that promises the same bits for any number of threads");
+    FAILS(!ggml_ext_register_kernel_ex(cpu.dev, &d, GGML_EXT_KERNEL_REPLAY_REUSABLE), GGML_EXT_CODE_BAD_ARGUMENT, "promise", NULL, "CUR-2, ABI-7: one that needs another", "CAPTURE_SAFE");
+    CHECK(ggml_ext_register_kernel_ex(cpu.dev, &d, GGML_EXT_KERNEL_DETERMINISTIC | GGML_EXT_KERNEL_CAPTURE_SAFE | GGML_EXT_KERNEL_REPLAY_REUSABLE), "CUR-1, ABI-7: a kernel that promises the same bits for any number of threads, and that it can be recorded");
     float first[64];
     int   differ = 0;
     for (int n = 1; n <= 7; n++) {

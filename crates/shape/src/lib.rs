@@ -240,7 +240,6 @@ pub fn name(t: &ggml_tensor) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ggml_oxide_abi::*;
 
     /// Sizes at which the short ways end, and beyond.
     #[test]

@@ -55,20 +55,8 @@ static mut GUID: ggml_guid =
 const IFACE: ggml_backend_i = ggml_backend_i {
     get_name: Some(name),
     free: Some(free),
-    set_tensor_async: None,
-    get_tensor_async: None,
-    set_tensor_2d_async: None,
-    get_tensor_2d_async: None,
-    cpy_tensor_async: None,
-    synchronize: None,
-    graph_plan_create: None,
-    graph_plan_free: None,
-    graph_plan_update: None,
-    graph_plan_compute: None,
     graph_compute: Some(graph_compute),
-    event_record: None,
-    event_wait: None,
-    graph_optimize: None,
+    ..crate::backend::NO_FUNCTIONS
 };
 
 impl Cpu {

@@ -159,6 +159,16 @@ impl Facts {
         &self.facts[self.order[at] as usize]
     }
 
+    /// The number of the node at `at`.
+    pub(super) fn number_at(&self, at: usize) -> u32 {
+        self.order[at]
+    }
+
+    /// Tensors that have numbers.
+    pub(super) fn n_tensors(&self) -> usize {
+        self.tensors.len()
+    }
+
     /// Tensor number `n`.
     pub(super) fn number(&self, n: u32) -> &Fact {
         &self.facts[n as usize]

@@ -42,6 +42,29 @@ pub fn check(facts: &Facts, first: usize, n: usize) -> Result<Match, Refusal> {
     })
 }
 
+/// By position: whether nothing outside the portion needs the node, by itself or through views, so that it may go without storage where
+/// the code that computes the portion can do without its values.
+pub fn inner(facts: &Facts) -> Vec<bool> {
+    let mut reads = vec![0u32; facts.n_tensors()];
+    for &src in (0..facts.len()).flat_map(|at| facts.sources(at)) {
+        reads[src as usize] = reads[src as usize].saturating_add(1);
+    }
+    let wanted = |t: &Fact| has(t, GGML_TENSOR_FLAG_OUTPUT) || FLAGS.iter().any(|(flag, _)| has(t, *flag));
+    let kept = |at: usize| {
+        let t = facts.at(at);
+        !wanted(t) && !t.repeated && !t.loose && t.uses == reads[facts.number_at(at) as usize]
+    };
+    let mut inner: Vec<bool> = (0..facts.len())
+        .map(|at| facts.owns(at) && !facts.at(at).allocated && facts.at(at).uses > 0 && kept(at))
+        .collect();
+    for at in (0..facts.len()).filter(|&at| !facts.owns(at)) {
+        if let Some(owner) = facts.place(facts.at(at).root) {
+            inner[owner] &= facts.at(at).effect == Effect::Nothing && kept(at);
+        }
+    }
+    inner
+}
+
 struct Check<'a> {
     facts: &'a Facts,
     first: usize,
