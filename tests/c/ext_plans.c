@@ -494,10 +494,7 @@ static void legacy(void) {
 }
 
 int main(void) {
-    check_quiet();
-    ctx_open();
-    cpu = team_cpu();
-    dev = team_fake(&fake_dev, "OTHER");
+    teams_open(&cpu, &dev, &fake_dev);
     for (int k = 0; k < 2; k++) {
         struct team * t = k ? &dev : &cpu;
         place(t);
@@ -519,8 +516,5 @@ int main(void) {
     views(&cpu, false, 32);
     views(&cpu, false, 256);
     legacy();
-    team_free(&cpu);
-    team_free(&dev);
-    ggml_free(ctx);
-    return check_done();
+    return teams_close(&cpu, &dev);
 }

@@ -453,10 +453,7 @@ static void threads(void) {
 }
 
 int main(void) {
-    check_quiet();
-    ctx_open();
-    cpu = team_cpu();
-    dev = team_fake(&fake_dev, "OTHER");
+    teams_open(&cpu, &dev, &fake_dev);
     CHECK(affine_register(OP), "EXT-4: an operator");
     devices();
     copies();
@@ -465,8 +462,5 @@ int main(void) {
     marker();
     scopes();
     threads();
-    team_free(&cpu);
-    team_free(&dev);
-    ggml_free(ctx);
-    return check_done();
+    return teams_close(&cpu, &dev);
 }

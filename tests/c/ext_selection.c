@@ -332,10 +332,7 @@ static void reuse(struct team * t, enum ggml_op op, bool keep) {
 }
 
 int main(void) {
-    check_quiet();
-    ctx_open();
-    cpu = team_cpu();
-    dev = team_fake(&fake_dev, "OTHER");
+    teams_open(&cpu, &dev, &fake_dev);
     CHECK(affine_register(OP) && affine_register("test.other.v1"), "two operators");
     targets();
     order();
@@ -345,8 +342,5 @@ int main(void) {
     for (int k = 0; k < 8; k++) {
         reuse(k & 4 ? &dev : &cpu, k & 2 ? GGML_OP_ADD : GGML_OP_SCALE, k & 1);
     }
-    team_free(&cpu);
-    team_free(&dev);
-    ggml_free(ctx);
-    return check_done();
+    return teams_close(&cpu, &dev);
 }

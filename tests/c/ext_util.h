@@ -221,4 +221,30 @@ static CHECK_UNUSED struct ggml_tensor * affine(const char * op, struct ggml_ten
     return ggml_ext_op_create(ctx, op, &x, 1, &a, sizeof a);
 }
 
+/* What most programs begin and end with: the CPU alone, and a device of the test's before it. */
+static CHECK_UNUSED void teams_open(struct team * cpu, struct team * dev, struct fake * fake) {
+    check_quiet();
+    ctx_open();
+    *cpu = team_cpu();
+    *dev = team_fake(fake, "OTHER");
+}
+
+static CHECK_UNUSED int teams_close(struct team * cpu, struct team * dev) {
+    team_free(cpu);
+    team_free(dev);
+    ggml_free(ctx);
+    return check_done();
+}
+
+/* Whether y = 3 (2 x + 1)^2 for the values that `fill` gives x, 24 of them. */
+static CHECK_UNUSED bool is_right(struct ggml_tensor * y) {
+    for (int64_t i = 0; i < 24; i++) {
+        const float e = value(i, 1) * 2 + 1;
+        if (got(y, i) != e * e * 3) {
+            return false;
+        }
+    }
+    return true;
+}
+
 #endif

@@ -1,5 +1,6 @@
 /* gguf files: every type written and read back, by every way of reading; shortened and changed ones; wrong questions. */
 #include "check.h"
+#include "gguf_file.h"
 #include "ggml-backend.h"
 #include "gguf.h"
 
@@ -64,22 +65,6 @@ static size_t from_memory(void * user, void * output, uint64_t offset, size_t le
     const size_t n = len < m->size - offset ? len : (size_t) (m->size - offset);
     memcpy(output, m->data + offset, n);
     return n;
-}
-
-static uint8_t * slurp(const char * path, size_t * size) {
-    FILE * f = fopen(path, "rb");
-    if (!f) {
-        return NULL;
-    }
-    fseek(f, 0, SEEK_END);
-    *size        = (size_t) ftell(f);
-    uint8_t * to = malloc(*size + 1);
-    rewind(f);
-    if (fread(to, 1, *size, f) != *size) {
-        *size = 0;
-    }
-    fclose(f);
-    return to;
 }
 
 static void round_trip(void) {

@@ -1,6 +1,7 @@
 /* Broken gguf files: those of public reports and their kind, written by hand, and the fuzzer's. Each is refused with an error
  * that says where and which rule, and none ends the process. */
 #include "check.h"
+#include "gguf_file.h"
 #include "ggml-backend.h"
 #include "gguf.h"
 
@@ -11,22 +12,6 @@
 static char out_path[1000];
 
 static struct gguf_init_params meta_only(void) { return (struct gguf_init_params){ true, NULL }; }
-
-static uint8_t * slurp(const char * path, size_t * size) {
-    FILE * f = fopen(path, "rb");
-    if (!f) {
-        return NULL;
-    }
-    fseek(f, 0, SEEK_END);
-    *size        = (size_t) ftell(f);
-    uint8_t * to = malloc(*size + 1);
-    rewind(f);
-    if (fread(to, 1, *size, f) != *size) {
-        *size = 0;
-    }
-    fclose(f);
-    return to;
-}
 
 /* Writing a file by hand. */
 struct bytes { uint8_t at[4096]; size_t n; };
