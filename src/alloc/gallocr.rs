@@ -313,7 +313,7 @@ fn init(buffer: Buffer, tensor: *mut ggml_tensor) -> Result<(), Error> {
 
 unsafe fn faultless(graph: &ggml_cgraph) -> Result<(), Error> {
     // SAFETY: the promise of the callers.
-    unsafe { graph::fault(graph) }.map_or(Ok(()), |(fault, _)| Err(fault))
+    unsafe { graph::fault(graph) }.map_or(Ok(()), Err)
 }
 
 unsafe fn source<'a>(

@@ -2,7 +2,7 @@
 
 use super::handle::{handle, text};
 use super::{tensor_data, Buffer, Buft, Device};
-use crate::error::{self, Error};
+use crate::error;
 use crate::graph;
 use ggml_oxide_abi::*;
 use std::ffi::c_char;
@@ -97,8 +97,8 @@ impl Backend {
         const CALL: &str = "ggml_backend_graph_compute";
         // SAFETY: the caller's promise.
         let fault = unsafe { graph.as_ref().and_then(|g| graph::fault(g)) };
-        if let Some((cause, node)) = fault {
-            error::report_at(&Error::new(cause.code, format!("{CALL}: {}", cause.text)), node);
+        if let Some(cause) = fault {
+            error::report(&cause.within(CALL));
             return GGML_STATUS_FAILED;
         }
         match self.get().iface.graph_compute {

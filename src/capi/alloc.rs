@@ -17,18 +17,14 @@ impl Fallback for ggml_tallocr {
     }
 }
 
-fn null(what: &str) -> Error {
-    Error::new(GGML_EXT_CODE_NULL_ARGUMENT, format!("the {what} is NULL"))
-}
-
 unsafe fn allocator<'a>(galloc: ggml_gallocr_t) -> Result<&'a mut Gallocr, Error> {
     // SAFETY: the contract of the entry points: a handle is what `ggml_gallocr_new` made.
-    unsafe { galloc.cast::<Gallocr>().as_mut() }.ok_or_else(|| null("allocator"))
+    unsafe { galloc.cast::<Gallocr>().as_mut() }.ok_or_else(|| Error::null("allocator"))
 }
 
 unsafe fn graph<'a>(graph: *mut ggml_cgraph) -> Result<&'a ggml_cgraph, Error> {
     // SAFETY: the contract of the entry points.
-    unsafe { graph.as_ref() }.ok_or_else(|| null("graph"))
+    unsafe { graph.as_ref() }.ok_or_else(|| Error::null("graph"))
 }
 
 /// `n` buffer numbers at `ids`; NULL: none.
@@ -40,23 +36,23 @@ unsafe fn numbers<'a>(ids: *const c_int, n: c_int) -> Option<&'a [i32]> {
 unsafe fn new_allocator(bufts: &[ggml_backend_buffer_type_t]) -> Result<ggml_gallocr_t, Error> {
     // SAFETY: the contract of the entry points.
     let bufts: Option<Vec<Buft>> = bufts.iter().map(|&b| unsafe { Buft::from_raw(b) }).collect();
-    Ok(Box::into_raw(Box::new(Gallocr::new(&bufts.ok_or_else(|| null("buffer type"))?))).cast())
+    Ok(Box::into_raw(Box::new(Gallocr::new(&bufts.ok_or_else(|| Error::null("buffer type"))?))).cast())
 }
 
 unsafe fn tensors_of(ctx: *mut ggml_context) -> Result<Vec<*mut ggml_tensor>, Error> {
     // SAFETY: the contract of the entry points.
-    unsafe { Context::from_ptr(ctx) }.ok_or_else(|| null("context")).and_then(|ctx| whole::tensors_of(ctx))
+    unsafe { Context::from_ptr(ctx) }.ok_or_else(|| Error::null("context")).and_then(|ctx| whole::tensors_of(ctx))
 }
 
 /// `n` tensors at `tensors`, none of them NULL.
 unsafe fn some_tensors<'a>(tensors: *const *mut ggml_tensor, n: c_int) -> Result<&'a [*mut ggml_tensor], Error> {
     if n > 0 && tensors.is_null() {
-        return Err(null("list of tensors"));
+        return Err(Error::null("list of tensors"));
     }
     // SAFETY: the contract of the entry points.
     let list = if n > 0 { unsafe { std::slice::from_raw_parts(tensors, n as usize) } } else { &[] };
     match list.iter().position(|t| t.is_null()) {
-        Some(i) => Err(null(&format!("tensor {i} of the list"))),
+        Some(i) => Err(Error::null(&format!("tensor {i} of the list"))),
         None => Ok(list),
     }
 }
@@ -72,7 +68,7 @@ unsafe fn alloc_all(
 ) -> Result<ggml_backend_buffer_t, Error> {
     // SAFETY: the contract of the entry points.
     unsafe {
-        let buft = Buft::from_raw(buft).ok_or_else(|| null("buffer type"))?;
+        let buft = Buft::from_raw(buft).ok_or_else(|| Error::null("buffer type"))?;
         let mut tensors = tensors?;
         Ok(if tensors.is_empty() { None } else { whole::alloc(&mut tensors, buft)? }.map_or(null_mut(), Buffer::as_raw))
     }
@@ -84,7 +80,7 @@ unsafe fn size_all(
 ) -> Result<usize, Error> {
     // SAFETY: the contract of the entry points.
     unsafe {
-        let buft = Buft::from_raw(buft).ok_or_else(|| null("buffer type"))?;
+        let buft = Buft::from_raw(buft).ok_or_else(|| Error::null("buffer type"))?;
         let mut tensors = tensors?;
         if tensors.is_empty() {
             Ok(0)
@@ -97,12 +93,12 @@ unsafe fn size_all(
 entry! {
     /// An allocator that places tensors one behind the other in `buffer`.
     pub fn ggml_tallocr_new(buffer: ggml_backend_buffer_t) -> ggml_tallocr {
-        or_report("ggml_tallocr_new", Buffer::from_raw(buffer).ok_or_else(|| null("buffer")).map(whole::begin))
+        or_report("ggml_tallocr_new", Buffer::from_raw(buffer).ok_or_else(|| Error::null("buffer")).map(whole::begin))
     }
 
     /// Places `tensor`. `GGML_STATUS_ALLOC_FAILED`: it does not fit and is left as it was.
     pub fn ggml_tallocr_alloc(talloc: *mut ggml_tallocr, tensor: *mut ggml_tensor) -> ggml_status {
-        let at = talloc.as_mut().ok_or_else(|| null("allocator"));
+        let at = talloc.as_mut().ok_or_else(|| Error::null("allocator"));
         match at.and_then(|at| whole::place(at, tensor)) {
             Ok(()) => GGML_STATUS_SUCCESS,
             Err(e) => {
@@ -121,7 +117,7 @@ entry! {
     /// A graph allocator with `n_bufs` buffers; buffers of one type share their memory.
     pub fn ggml_gallocr_new_n(bufts: *mut ggml_backend_buffer_type_t, n_bufs: c_int) -> ggml_gallocr_t {
         or_report("ggml_gallocr_new_n", if bufts.is_null() || n_bufs < 1 {
-            Err(null("list of buffer types"))
+            Err(Error::null("list of buffer types"))
         } else {
             new_allocator(std::slice::from_raw_parts(bufts, n_bufs as usize))
         })
@@ -160,7 +156,7 @@ entry! {
     ) {
         or_report("ggml_gallocr_reserve_n_size", allocator(galloc).and_then(|a| {
             if sizes.is_null() {
-                return Err(null("list of sizes"));
+                return Err(Error::null("list of sizes"));
             }
             sizes.write_bytes(0, a.n_buffers());
             let g = self::graph(graph)?;
@@ -231,7 +227,7 @@ entry! {
 
     /// As `ggml_backend_alloc_ctx_tensors_from_buft`, in the memory that the backend works in.
     pub fn ggml_backend_alloc_ctx_tensors(ctx: *mut ggml_context, backend: ggml_backend_t) -> *mut ggml_backend_buffer {
-        or_report("ggml_backend_alloc_ctx_tensors", Backend::from_raw(backend).ok_or_else(|| null("backend")).and_then(|b| {
+        or_report("ggml_backend_alloc_ctx_tensors", Backend::from_raw(backend).ok_or_else(|| Error::null("backend")).and_then(|b| {
             alloc_all(tensors_of(ctx), b.buft().map_or(null_mut(), Buft::as_raw))
         }))
     }

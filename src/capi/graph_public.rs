@@ -46,7 +46,7 @@ unsafe fn answer(call: &str, result: Result<(), Refused>, tensor: *mut *mut ggml
     match result {
         Ok(()) => true,
         Err(Refused { error, tensor }) => {
-            error::report_at(&Error::new(error.code, format!("{call}: {}", error.text)), tensor);
+            error::report_at(&error.within(call), tensor);
             false
         }
     }

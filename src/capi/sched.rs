@@ -24,10 +24,6 @@ impl Fallback for ggml_backend_graph_copy {
     }
 }
 
-fn null(what: &str) -> Error {
-    Error::new(GGML_EXT_CODE_NULL_ARGUMENT, format!("the {what} is NULL"))
-}
-
 /// What a `ggml_backend_sched_t` points to.
 struct Handle {
     /// A call is under way. Callbacks run inside of calls: they find the scheduler taken.
@@ -64,7 +60,7 @@ impl Drop for InUse<'_> {
 
 unsafe fn handle<'a>(sched: ggml_backend_sched_t) -> Result<&'a Handle, Error> {
     // SAFETY: the contract of the entry points: a handle is what `ggml_backend_sched_new` made.
-    unsafe { sched.cast::<Handle>().as_ref() }.ok_or_else(|| null("scheduler"))
+    unsafe { sched.cast::<Handle>().as_ref() }.ok_or_else(|| Error::null("scheduler"))
 }
 
 /// The scheduler, for this call alone. An error when a call is under way: a callback came back, or another thread is in it.
@@ -80,7 +76,7 @@ pub(super) unsafe fn some<'a>(sched: ggml_backend_sched_t) -> Result<InUse<'a>, 
 
 unsafe fn backend(backend: ggml_backend_t) -> Result<Backend, Error> {
     // SAFETY: the contract of the entry points.
-    unsafe { Backend::from_raw(backend) }.ok_or_else(|| null("backend"))
+    unsafe { Backend::from_raw(backend) }.ok_or_else(|| Error::null("backend"))
 }
 
 /// The status for a computation that did not begin or broke off.
@@ -104,17 +100,17 @@ unsafe fn new(
 ) -> Result<ggml_backend_sched_t, Error> {
     let n = usize::try_from(n_backends).unwrap_or(0);
     if backends.is_null() {
-        return Err(null("list of backends"));
+        return Err(Error::null("list of backends"));
     }
     // SAFETY: the contract of the entry points.
     unsafe {
         let list: Option<Vec<_>> = (0..n).map(|i| Backend::from_raw(*backends.add(i))).collect();
-        let list = list.ok_or_else(|| null("backend"))?;
+        let list = list.ok_or_else(|| Error::null("backend"))?;
         let memory = match bufts.is_null() {
             true => None,
             false => {
                 let list: Option<Vec<_>> = (0..n).map(|i| Buft::from_raw(*bufts.add(i))).collect();
-                Some(list.ok_or_else(|| null("buffer type"))?)
+                Some(list.ok_or_else(|| Error::null("buffer type"))?)
             }
         };
         let sched = Sched::new(&list, memory.as_deref(), parallel, op_offload)?;
@@ -151,7 +147,7 @@ entry! {
     pub fn ggml_backend_sched_reserve_size(sched: ggml_backend_sched_t, measure_graph: *mut ggml_cgraph, sizes: *mut usize) {
         or_report("ggml_backend_sched_reserve_size", some(sched).and_then(|mut s| {
             if sizes.is_null() {
-                return Err(null("list of sizes"));
+                return Err(Error::null("list of sizes"));
             }
             sizes.write_bytes(0, s.backends().len());
             let found = s.sizes(measure_graph)?;
@@ -209,7 +205,7 @@ entry! {
         or_report("ggml_backend_sched_set_tensor_backend", some(sched).and_then(|mut s| {
             let number = s.number_of(self::backend(backend)?)?;
             if node.is_null() {
-                return Err(null("tensor"));
+                return Err(Error::null("tensor"));
             }
             s.pin(node, number);
             Ok(())
@@ -268,7 +264,7 @@ entry! {
     /// A copy of a graph, whose tensors have their data, in the memory of `backend`. Its buffer is NULL when it cannot be made.
     pub fn ggml_backend_graph_copy(backend: ggml_backend_t, graph: *mut ggml_cgraph) -> ggml_backend_graph_copy {
         or_report("ggml_backend_graph_copy", self::backend(backend).and_then(|b| {
-            let copy = compare::copy_to(b, graph.as_ref().ok_or_else(|| null("graph"))?)?;
+            let copy = compare::copy_to(b, graph.as_ref().ok_or_else(|| Error::null("graph"))?)?;
             Ok(ggml_backend_graph_copy {
                 buffer: copy.buffer.as_raw(),
                 ctx_allocated: copy.owners.into_raw(),
@@ -299,11 +295,11 @@ entry! {
     ) -> bool {
         or_report("ggml_backend_compare_graph_backend", backend(backend1).and_then(|one| {
             let two = backend(backend2)?;
-            let graph = graph.as_mut().ok_or_else(|| null("graph"))?;
-            let callback = callback.ok_or_else(|| null("callback"))?;
+            let graph = graph.as_mut().ok_or_else(|| Error::null("graph"))?;
+            let callback = callback.ok_or_else(|| Error::null("callback"))?;
             let wanted = match num_test_nodes {
                 0 => &[],
-                _ if test_nodes.is_null() => return Err(null("list of nodes")),
+                _ if test_nodes.is_null() => return Err(Error::null("list of nodes")),
                 n => std::slice::from_raw_parts(test_nodes, n),
             };
             compare::compare(one, two, graph, wanted, |i, a, b| callback(i, a, b, user_data))?;

@@ -223,7 +223,7 @@ impl Built {
                 let grown = build::expand(&mut *graph, root, true);
                 grown.map_err(|e| e.text)?;
             }
-            if let Some((fault, _)) = graph::fault(&*graph) {
+            if let Some(fault) = graph::fault(&*graph) {
                 return Err(fault.text);
             }
             // what was made by other means than ggml_new_tensor, as ggml_dup_tensor

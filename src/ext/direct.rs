@@ -40,8 +40,8 @@ fn failed(error: Error) -> ggml_status {
 unsafe fn make(backend: Backend, graph: &mut ggml_cgraph) -> Result<Option<Plan>, Error> {
     // SAFETY: the promise of `compute_async`.
     unsafe {
-        if let Some((fault, node)) = graph::fault(graph) {
-            return Err(fault.at(node));
+        if let Some(fault) = graph::fault(graph) {
+            return Err(fault);
         }
         policy::refresh();
         Ok(plan::build(backend, graph, None)?.filter(|plan| !plan.is_native()))

@@ -122,15 +122,15 @@ pub unsafe fn nodes<'a>(graph: &ggml_cgraph) -> &'a [*mut ggml_tensor] {
     unsafe { checked_nodes(graph) }.unwrap_or(&[])
 }
 
-/// Why the graph cannot be computed, and the node concerned (NULL: the whole graph); `None` when nothing is wrong with it.
+/// Why the graph cannot be computed; `None` when nothing is wrong with it.
 ///
 /// # Safety
 /// As [`nodes`]; the nodes are live.
-pub unsafe fn fault(graph: &ggml_cgraph) -> Option<(Error, *const ggml_tensor)> {
+pub unsafe fn fault(graph: &ggml_cgraph) -> Option<Error> {
     // SAFETY: the caller's promise.
     let nodes = match unsafe { checked_nodes(graph) } {
         Ok(nodes) => nodes,
-        Err(e) => return Some((e, std::ptr::null())),
+        Err(e) => return Some(e),
     };
     for (i, &node) in nodes.iter().enumerate() {
         // the flags alone are read
@@ -143,15 +143,12 @@ pub unsafe fn fault(graph: &ggml_cgraph) -> Option<(Error, *const ggml_tensor)> 
             // SAFETY: as above; the context of a live tensor is live.
             let cause = unsafe { poison::cause(t) }.map(|c| c.to_string_lossy().into_owned());
             let text = cause.unwrap_or_else(|| format!("tensor '{}' could not be built", shape::name(t)));
-            return Some((Error::shape(text), node));
+            return Some(Error::shape(text).at(node));
         }
     }
-    is_incomplete(graph).then(|| {
-        (
-            Error::memory("the graph is incomplete: a tensor found no room in it or was NULL when it was built"),
-            std::ptr::null(),
-        )
-    })
+    // whatever the cause was, more memory would not help this graph
+    let text = "the graph is incomplete: a tensor found no room in it or was NULL when it was built";
+    is_incomplete(graph).then(|| Error { status: GGML_STATUS_FAILED, ..Error::memory(text) })
 }
 
 /// The tensor that owns the storage of `t`, and how many bytes into it `t` starts; `None` when views go round in a circle.

@@ -70,7 +70,7 @@ pub unsafe fn copy_to(backend: Backend, graph: &ggml_cgraph) -> Result<GraphCopy
     const CALL: &str = "ggml_backend_graph_copy";
     // SAFETY: the caller's promise, for all of the function.
     unsafe {
-        if let Some((fault, _)) = graph::fault(graph) {
+        if let Some(fault) = graph::fault(graph) {
             return Err(fault);
         }
         let nodes = graph::checked_nodes(graph)?;

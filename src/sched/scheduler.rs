@@ -135,7 +135,7 @@ impl Sched {
         // SAFETY: the caller's promise.
         let g = unsafe { graph.as_mut() }.ok_or_else(|| Error::argument("the graph is NULL"))?;
         // SAFETY: as above.
-        if let Some((fault, _)) = unsafe { graph::fault(g) } {
+        if let Some(fault) = unsafe { graph::fault(g) } {
             return Err(fault);
         }
         if registry::any_kernel() {

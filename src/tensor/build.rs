@@ -93,7 +93,7 @@ pub unsafe fn place(
     // SAFETY: the contract above.
     match spec.and_then(|spec| unsafe { materialise(ctx, &spec, src) }) {
         Ok(tensor) => tensor,
-        Err(error) => ctx.reject(ne, &Error::new(error.code, format!("{call}: {}", error.text))),
+        Err(error) => ctx.reject(ne, &error.within(call)),
     }
 }
 

@@ -103,7 +103,7 @@ entry! {
         match ctx.alloc_object(GGML_OBJECT_TYPE_WORK_BUFFER, nbytes) {
             Ok(memory) => memory.as_ptr().cast(),
             Err(error) => {
-                error::report(&Error::new(error.code, format!("{CALL}: {}", error.text)));
+                error::report(&error.within(CALL));
                 null_mut()
             }
         }

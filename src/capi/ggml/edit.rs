@@ -75,6 +75,6 @@ pub unsafe fn set_sinks(call: &str, a: *mut ggml_tensor, op: ggml_op, slot: usiz
     };
     match fits {
         Ok(()) => a.src[slot] = sinks,
-        Err(error) => error::report_at(&Error::new(error.code, format!("{call}: {}", error.text)), a),
+        Err(error) => error::report_at(&error.within(call), a),
     }
 }
