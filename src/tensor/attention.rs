@@ -56,3 +56,32 @@ pub fn flash_attn_ext(s: Sources, scale: f32, max_bias: f32, logit_softcap: f32)
         .param_f32(1, max_bias)
         .param_f32(2, logit_softcap))
 }
+
+/// Elements from one of the three gradients in the result of FLASH_ATTN_BACK to the next: each starts at a multiple of 16 bytes.
+fn padded(t: &ggml_tensor) -> Option<i64> {
+    shape::checked_nelements(&t.ne)?.checked_add(3).map(|n| n / 4 * 4)
+}
+
+/// FLASH_ATTN_BACK: gradient `d` [dim, queries, heads, batch] of an attention of `q` [dim, queries, heads, batch] over `k` [dim, keys,
+/// k2, batch] and transposed `v` [keys, dim, k2, batch] with scale 1 / sqrt(dim) back to all three: f32, the gradients of q, k and v one
+/// after the other, each contiguous and padded to 16 bytes.
+pub fn flash_attn_back(
+    q: &ggml_tensor,
+    k: &ggml_tensor,
+    v: &ggml_tensor,
+    d: &ggml_tensor,
+    masked: bool,
+) -> Result<NodeSpec, Error> {
+    matmul::check(["k", "q"], k, q)?;
+    require!(q.ne[3] == k.ne[3], "{} and {}: ne[3] must be equal", show("q", q), show("k", k));
+    require!(
+        v.ne == [k.ne[1], k.ne[0], k.ne[2], k.ne[3]],
+        "{} must have the dimensions 0 and 1 of {} the other way round, and its others",
+        show("v", v),
+        show("k", k)
+    );
+    require!(shape::same_shape(d, q), "{} and {} must have one shape", show("d", d), show("q", q));
+    let total = [q, k, v].into_iter().try_fold(0i64, |sum, t| sum.checked_add(padded(t)?));
+    let total = total.ok_or_else(|| Error::shape("the gradients have more elements than can be counted"))?;
+    Ok(NodeSpec::new(GGML_OP_FLASH_ATTN_BACK, GGML_TYPE_F32, [total, 1, 1, 1]).params([masked.into()]))
+}

@@ -1,6 +1,6 @@
 //! Shape rules of convolutions and of the gathers under them. Kernels lie low to high as [KW, KH, IC, OC], pictures as [W, H, C, N].
 
-use super::spec::{divides, product, require, show, NodeSpec};
+use super::spec::{dims, divides, product, require, show, NodeSpec};
 use crate::error::Error;
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;
@@ -48,6 +48,31 @@ pub fn im2col_1d(a: &ggml_tensor, b: &ggml_tensor, x: Axis, y: Axis, ty: ggml_ty
     let ow = windows_or_error(x, b.ne[0], a.ne[0], a, b)?;
     let ne = [product(&a.ne[..2]), ow, b.ne[2], 1];
     Ok(NodeSpec::new(GGML_OP_IM2COL, ty, ne).params([x.s, y.s, x.p, y.p, x.d, y.d, 0]))
+}
+
+/// IM2COL_BACK: gradient `grad` of the windows that kernel `a` sees of a picture of shape `ne`, back to the picture: f32. `two_d`: as
+/// [`im2col_2d`], else as [`im2col_1d`].
+pub fn im2col_back(
+    grad: &ggml_tensor,
+    a: &ggml_tensor,
+    ne: [i64; GGML_MAX_DIMS],
+    x: Axis,
+    y: Axis,
+    two_d: bool,
+) -> Result<NodeSpec, Error> {
+    let spec = NodeSpec::new(GGML_OP_IM2COL_BACK, GGML_TYPE_F32, ne);
+    spec.layout()?;
+    let channels = if two_d { 2 } else { 1 };
+    require!(a.ne[channels] == ne[channels], "{} and {}: ne[{channels}] must be equal", show("kernel", a), dims(&ne));
+    require!(two_d || ne[3] == 1, "{}: ne[3] must be 1", dims(&ne));
+    let ow = windows(x, ne[0], a.ne[0])?;
+    let want = match two_d {
+        true => [product(&a.ne[..3]), ow, windows(y, ne[1], a.ne[1])?, ne[3]],
+        false => [product(&a.ne[..2]), ow, ne[2], 1],
+    };
+    require!(want[1] > 0 && want[2] > 0 || ne.contains(&0), "{} is too small for {}", dims(&ne), show("kernel", a));
+    require!(grad.ne == want, "{} must have the shape {} of the windows", show("gradient", grad), dims(&want));
+    Ok(spec.params([x.s, y.s, x.p, y.p, x.d, y.d, two_d.into()]))
 }
 
 /// IM2COL_3D: kernel `a` [KW, KH, KD, IC*OC], volume `b` [W, H, D, IC*N] give `ty` [IC*KD*KH*KW, OW, OH, OD*N].

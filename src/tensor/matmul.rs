@@ -30,6 +30,20 @@ pub fn mul_mat(a: &ggml_tensor, b: &ggml_tensor) -> Result<NodeSpec, Error> {
     Ok(NodeSpec::new(GGML_OP_MUL_MAT, GGML_TYPE_F32, [a.ne[1], b.ne[1], b.ne[2], b.ne[3]]))
 }
 
+/// OUT_PROD: `a` [m, k, a2, a3] and `b` [n, k, b2, b3] give f32 [m, n, b2, b3], sums over dimension 1; `a` repeats along dimensions 2
+/// and 3.
+pub fn out_prod(a: &ggml_tensor, b: &ggml_tensor) -> Result<NodeSpec, Error> {
+    require!(a.ne[1] == b.ne[1], "{} and {}: ne[1] must be equal", show("src0", a), show("src1", b));
+    require!(
+        divides(a.ne[2], b.ne[2]) && divides(a.ne[3], b.ne[3]),
+        "{} cannot be repeated along dimensions 2 and 3 of {}",
+        show("src0", a),
+        show("src1", b)
+    );
+    require!(!is_transposed(a), "{} must not be transposed", show("src0", a));
+    Ok(NodeSpec::new(GGML_OP_OUT_PROD, GGML_TYPE_F32, [a.ne[0], b.ne[0], b.ne[2], b.ne[3]]))
+}
+
 /// MUL_MAT_ID: `experts` [k, m, n_expert], `b` [k, b1, tokens], `ids` i32 [used, tokens] with `used` a multiple of b1, give
 /// f32 [m, used, tokens].
 pub fn mul_mat_id(experts: &ggml_tensor, b: &ggml_tensor, ids: &ggml_tensor) -> Result<NodeSpec, Error> {

@@ -7,6 +7,7 @@
 //! - `poison`: stand-ins for what could not be built.
 
 pub mod attention;
+pub mod backward;
 mod build;
 pub mod compose;
 mod context;
@@ -25,6 +26,7 @@ pub mod rope;
 mod spec;
 #[cfg(test)]
 mod tests;
+pub mod train;
 pub mod view;
 
 pub use build::{context, materialise, node, place, screen, set_name, set_name_c};

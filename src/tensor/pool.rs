@@ -43,3 +43,35 @@ pub fn pool_2d(a: &ggml_tensor, op: ggml_op_pool, x: Window, y: Window) -> Resul
     let ne = [count(x, a.ne[0], a)?, count(y, a.ne[1], a)?, a.ne[2], a.ne[3]];
     Ok(NodeSpec::new(GGML_OP_POOL_2D, GGML_TYPE_F32, ne).params([op.0, x.k, y.k, x.s, y.s, x.p as i32, y.p as i32]))
 }
+
+/// POOL_2D_BACK: gradient `grad` of the windows of `of` back to it: f32. A padding may be given with the fraction cut off, as a node
+/// keeps it.
+pub fn pool_2d_back(
+    grad: &ggml_tensor,
+    of: &ggml_tensor,
+    op: ggml_op_pool,
+    x: Window,
+    y: Window,
+) -> Result<NodeSpec, Error> {
+    known(op)?;
+    for (i, w) in [x, y].into_iter().enumerate() {
+        let windows = count(w, of.ne[i], of)?;
+        // what the forward node counted with, where only the whole part of it is known
+        let cut = if w.p.fract() == 0.0 { 0.99f32.copysign(w.p) } else { 0.0 };
+        let others = count(Window { p: w.p + cut, ..w }, of.ne[i], of).unwrap_or(windows);
+        require!(
+            (windows.min(others)..=windows.max(others)).contains(&grad.ne[i]),
+            "{}: ne[{i}] must be the {windows} windows of {}",
+            show("gradient", grad),
+            show("source", of)
+        );
+    }
+    require!(
+        grad.ne[2..] == of.ne[2..],
+        "{} and {} must be equal in dimensions 2 and 3",
+        show("gradient", grad),
+        show("source", of)
+    );
+    Ok(NodeSpec::new(GGML_OP_POOL_2D_BACK, GGML_TYPE_F32, of.ne)
+        .params([op.0, x.k, y.k, x.s, y.s, x.p as i32, y.p as i32]))
+}

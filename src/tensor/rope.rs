@@ -68,3 +68,26 @@ pub fn rope(
     }
     Ok(spec)
 }
+
+/// ROPE_BACK: gradient `a` of a [`rope`] with the same arguments back to its source.
+pub fn rope_back(
+    a: &ggml_tensor,
+    positions: &ggml_tensor,
+    freqs: Option<&ggml_tensor>,
+    args: &Rope,
+) -> Result<NodeSpec, Error> {
+    Ok(NodeSpec { op: GGML_OP_ROPE_BACK, ..rope(a, positions, freqs, args, false)? })
+}
+
+/// The pairs of `n_dims` at which YaRN begins and ends to blend: the first not below 0, the second not above `n_dims - 1`.
+pub fn yarn_corr_dims(n_dims: i32, n_ctx_orig: i32, freq_base: f32, beta_fast: f32, beta_slow: f32) -> [f32; 2] {
+    // the pair that turns `beta` times over the whole context
+    let pair = |beta: f32| {
+        let turns = n_ctx_orig as f32 / (beta * 2.0 * std::f32::consts::PI);
+        n_dims as f32 * turns.ln() / (2.0 * freq_base.ln())
+    };
+    // as comparisons, and not `max` and `min`, so that what is no number stays none
+    let (first, last) = (pair(beta_fast).floor(), pair(beta_slow).ceil());
+    let most = n_dims as f32 - 1.0;
+    [if first < 0.0 { 0.0 } else { first }, if last > most { most } else { last }]
+}

@@ -21,6 +21,11 @@ entry! {
         node(ctx, "ggml_mul_mat_id", [r#as, b, ids], [], |[experts, b, ids], []| matmul::mul_mat_id(experts, b, ids))
     }
 
+    /// `a` [m, k, a2, a3], not transposed, and `b` [n, k, b2, b3], b2 and b3 multiples of a2 and a3, give f32 [m, n, b2, b3]: the sum of
+    /// the products of columns, over k.
+    pub fn ggml_out_prod(ctx: *mut ggml_context, a: *mut ggml_tensor, b: *mut ggml_tensor) -> *mut ggml_tensor {
+        node(ctx, "ggml_out_prod", [a, b], [], |[a, b], []| matmul::out_prod(a, b))
+    }
 }
 
 entry! {

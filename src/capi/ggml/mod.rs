@@ -4,6 +4,7 @@
 //! ([`crate::tensor::poison`]) and records the failure.
 
 mod arithmetic;
+mod backward;
 pub(crate) mod context;
 mod conv;
 mod copy;
@@ -21,5 +22,6 @@ mod rope;
 mod system;
 #[cfg(test)]
 mod tests;
+mod train;
 mod unary;
 mod view;

@@ -47,6 +47,27 @@ entry! {
         node(ctx, "ggml_rope_multi_inplace", [a, b], [c], |[a, b], [c]| rope::rope(a, b, c, &args, true))
     }
 
+    /// As `ggml_rope_ext` without divisors, the older name.
+    pub fn ggml_rope_custom(ctx: *mut ggml_context, a: *mut ggml_tensor, b: *mut ggml_tensor, n_dims: c_int, mode: c_int, n_ctx_orig: c_int, freq_base: f32, freq_scale: f32, ext_factor: f32, attn_factor: f32, beta_fast: f32, beta_slow: f32) -> *mut ggml_tensor {
+        let args = Rope { n_dims, mode, n_ctx_orig, factors: [freq_base, freq_scale, ext_factor, attn_factor, beta_fast, beta_slow], sections: None };
+        node(ctx, "ggml_rope_custom", [a, b], [], |[a, b], []| rope::rope(a, b, None, &args, false))
+    }
+
+    /// As `ggml_rope_custom`, written over `a`.
+    pub fn ggml_rope_custom_inplace(ctx: *mut ggml_context, a: *mut ggml_tensor, b: *mut ggml_tensor, n_dims: c_int, mode: c_int, n_ctx_orig: c_int, freq_base: f32, freq_scale: f32, ext_factor: f32, attn_factor: f32, beta_fast: f32, beta_slow: f32) -> *mut ggml_tensor {
+        let args = Rope { n_dims, mode, n_ctx_orig, factors: [freq_base, freq_scale, ext_factor, attn_factor, beta_fast, beta_slow], sections: None };
+        node(ctx, "ggml_rope_custom_inplace", [a, b], [], |[a, b], []| rope::rope(a, b, None, &args, true))
+    }
+
+    /// Writes to `dims` (2 numbers) between which of the `n_dims` YaRN blends from one frequency to the other.
+    pub fn ggml_rope_yarn_corr_dims(n_dims: c_int, n_ctx_orig: c_int, freq_base: f32, beta_fast: f32, beta_slow: f32, dims: *mut f32) {
+        let Some(dims) = dims.cast::<[f32; 2]>().as_mut() else {
+            error::fail(GGML_EXT_CODE_NULL_ARGUMENT, "ggml_rope_yarn_corr_dims: dims is NULL".to_string());
+            return;
+        };
+        *dims = rope::yarn_corr_dims(n_dims, n_ctx_orig, freq_base, beta_fast, beta_slow);
+    }
+
     /// Leaves the first `n_offs` elements of each row as they are and turns those after them. Not for the vision mode. Answers `a`.
     pub fn ggml_rope_set_offset(a: *mut ggml_tensor, n_offs: c_int) -> *mut ggml_tensor {
         const CALL: &str = "ggml_rope_set_offset";
