@@ -12,7 +12,7 @@ fn main() {
     if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
         // rustc's own list of exports has the Rust functions only; this adds the C file's.
         let script = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default()).join("public.map");
-        let public = "{ global: ggml_abort; ggml_format_name; ggml_set_abort_callback; };\n";
+        let public = "{ global: ggml_abort; ggml_format_name; ggml_log_internal; ggml_set_abort_callback; };\n";
         if let Err(e) = std::fs::write(&script, public) {
             panic!("{}: {e}", script.display());
         }

@@ -203,6 +203,52 @@ pub unsafe fn memset(call: &str, t: *mut ggml_tensor, value: u8, offset: usize, 
     }
 }
 
+/// Two tensors of the same layout, and where they are.
+struct Pair<'a> {
+    from: &'a ggml_tensor,
+    src_buffer: Buffer,
+    to: &'a ggml_tensor,
+    dst_buffer: Buffer,
+    rows: Rows,
+}
+
+/// `src` and `dst`, when all of the one can be copied to the other; `None`, reported, when not.
+///
+/// # Safety
+/// Tensors are NULL, or live as long as the result.
+unsafe fn pair<'a>(call: &str, src: *const ggml_tensor, dst: *mut ggml_tensor) -> Option<Pair<'a>> {
+    // SAFETY: the caller's promise.
+    let (Some(from), Some(to)) = (unsafe { src.as_ref() }, unsafe { dst.as_ref() }) else {
+        null(call);
+        return None;
+    };
+    if from.r#type != to.r#type || from.ne != to.ne || from.nb != to.nb {
+        let (a, b) = (shape::name(from), shape::name(to));
+        error::report_at(&Error::shape(format!("{call}: '{a}' and '{b}' must have the same layout")), dst);
+        return None;
+    }
+    let rows = Rows::range(0, shape::nbytes(from));
+    match (ready(call, from, &rows), ready(call, to, &rows)) {
+        (Ok(src_buffer), Ok(dst_buffer)) => Some(Pair { from, src_buffer, to, dst_buffer, rows }),
+        (Err(e), _) | (_, Err(e)) => {
+            error::report_at(&e, dst);
+            None
+        }
+    }
+}
+
+/// Copies all of `src` to `dst` by the function of `dst`'s buffer alone; false when it has none, or does not do it.
+///
+/// # Safety
+/// Tensors are NULL or live.
+pub unsafe fn copy_by_buffer(call: &str, src: *const ggml_tensor, dst: *mut ggml_tensor) -> bool {
+    // SAFETY: the caller's promise.
+    let Some(pair) = (unsafe { pair(call, src, dst) }) else { return false };
+    let copy = pair.dst_buffer.iface().cpy_tensor;
+    // SAFETY: both ranges lie in live tensors of the same layout.
+    pair.rows.is_empty() || copy.is_some_and(|f| unsafe { f(pair.dst_buffer.as_raw(), src, dst) })
+}
+
 /// Copies all bytes of `src` to `dst`, whose layout is the same, wherever they are. False, reported, when that cannot be done.
 ///
 /// # Safety
@@ -211,33 +257,11 @@ pub unsafe fn copy(call: &str, src: *const ggml_tensor, dst: *mut ggml_tensor) -
     if std::ptr::eq(src, dst) {
         return true;
     }
-    // SAFETY: the caller hands over NULL or live tensors.
-    let (Some(from), Some(to)) = (unsafe { src.as_ref() }, unsafe { dst.as_ref() }) else {
-        null(call);
-        return false;
-    };
-    if from.r#type != to.r#type || from.ne != to.ne || from.nb != to.nb {
-        error::report_at(
-            &Error::shape(format!(
-                "{call}: '{}' and '{}' must have the same layout",
-                shape::name(from),
-                shape::name(to)
-            )),
-            dst,
-        );
-        return false;
-    }
-    let rows = Rows::range(0, shape::nbytes(from));
+    // SAFETY: the caller's promise.
+    let Some(Pair { from, src_buffer, to, dst_buffer, rows }) = (unsafe { pair(call, src, dst) }) else { return false };
     if rows.is_empty() {
         return true;
     }
-    let (src_buffer, dst_buffer) = match (ready(call, from, &rows), ready(call, to, &rows)) {
-        (Ok(a), Ok(b)) => (a, b),
-        (Err(e), _) | (_, Err(e)) => {
-            error::report_at(&e, dst);
-            return false;
-        }
-    };
     // SAFETY: both ranges lie in live tensors of the same size; host data is addressable.
     unsafe {
         if src_buffer.is_host() {

@@ -22,7 +22,9 @@ pub mod graph;
 pub mod graph_impl;
 pub mod graph_public;
 mod layout;
+pub mod module_support;
 pub mod sched;
+pub mod threading;
 mod variadic;
 
 use ggml_oxide_abi::*;
