@@ -56,6 +56,29 @@ block!(
     /// x = d q, d an f32, q a signed byte; `bsums` are 16 sums of 16 q, i16.
     BlockQ8K, Q8_K { d: 4, qs: 256, bsums: 32 });
 
+block!(
+    /// 8 groups of 32: four grid points of 8, then a word of four signs of 7 bits and a scale of 4 bits.
+    BlockIQ2XXS, IQ2_XXS { d: 2, qs: 64 });
+block!(
+    /// 32 words of 9 bits of grid point and 7 of signs, one for each 8 elements; 16 scales of 4 bits.
+    BlockIQ2XS, IQ2_XS { d: 2, qs: 64, scales: 8 });
+block!(
+    /// Grid points of 10 bits, the upper two in `qh`; a sign bit for each element; 16 scales of 4 bits.
+    BlockIQ2S, IQ2_S { d: 2, qs: 32, signs: 32, qh: 8, scales: 8 });
+block!(
+    /// 64 grid points of 4 elements; 8 words of four signs of 7 bits and a scale of 4 bits.
+    BlockIQ3XXS, IQ3_XXS { d: 2, qs: 64, signs: 32 });
+block!(
+    /// Grid points of 9 bits, the upper bit in `qh`; a sign bit for each element; 8 scales of 4 bits.
+    BlockIQ3S, IQ3_S { d: 2, qs: 64, qh: 8, signs: 32, scales: 4 });
+block!(
+    /// Grid points of 11 bits; each word of `qh` holds the upper bits of four, a scale of 3 bits and a shift.
+    BlockIQ1S, IQ1_S { d: 2, qs: 32, qh: 16 });
+block!(
+    /// Grid points of 11 bits; each nibble of `qh` holds the upper bits of one and its shift. Four words of four scales
+    /// of 3 bits, with the f16 d spread over their top nibbles.
+    BlockIQ1M, IQ1_M { qs: 32, qh: 16, scales: 8 });
+
 /// The whole blocks in `bytes`; a trailing part of a block is left out.
 pub fn blocks<B: Block>(bytes: &[u8]) -> &[B] {
     let n = bytes.len() / size_of::<B>();

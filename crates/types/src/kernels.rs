@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::{float, kquants as k, q4, q5, q8, Error, Type};
+use crate::{block, float, iq, kquants as k, q4, q5, q8, Error, Type};
 
 /// Converts whole blocks, as many as both slices hold.
 pub type Decode = fn(src: &[u8], dst: &mut [f32]);
@@ -113,8 +113,34 @@ const fn plain(decode: Decode, encode: Encode) -> Kernels {
     Kernels { decode: Some(decode), encode: Some(encode), ..NONE }
 }
 
+/// The codebook formats. Some encode with importance weights only.
+fn codebook(ty: Type) -> Option<Kernels> {
+    macro_rules! entry {
+        ($ty:ident, $block:ident) => {
+            Kernels {
+                decode: Some(iq::decode::<block::$block>),
+                dot: Some(tile!($ty, iq::dot::<block::$block>)),
+                ..NONE
+            }
+        };
+    }
+    Some(match ty {
+        Type::IQ2_XXS => entry!(IQ2_XXS, BlockIQ2XXS),
+        Type::IQ2_XS => entry!(IQ2_XS, BlockIQ2XS),
+        Type::IQ2_S => entry!(IQ2_S, BlockIQ2S),
+        Type::IQ3_XXS => entry!(IQ3_XXS, BlockIQ3XXS),
+        Type::IQ3_S => entry!(IQ3_S, BlockIQ3S),
+        Type::IQ1_S => entry!(IQ1_S, BlockIQ1S),
+        Type::IQ1_M => entry!(IQ1_M, BlockIQ1M),
+        _ => return None,
+    })
+}
+
 /// The portable kernels: the definition of every result.
 pub(crate) fn portable(ty: Type) -> Kernels {
+    if let Some(kernels) = codebook(ty) {
+        return kernels;
+    }
     let dot = Some(match ty {
         Type::F32 => tile!(F32, float::dot_f32),
         Type::F16 => tile!(F16, float::dot_f16),

@@ -1,5 +1,6 @@
 //! Tests: every instruction set level of this machine against the portable kernels.
 
+use crate::block::{blocks_mut, BlockIQ1M};
 use crate::kernels::{at_level, level, portable, Level, Rows};
 use crate::Type;
 
@@ -101,13 +102,21 @@ fn one_block_dots_agree_bit_for_bit() {
             let mut x: Vec<u8> = (0..ty.block_bytes()).map(|_| rng.next() as u8).collect();
             let mut y: Vec<u8> = (0..ty_y.block_bytes()).map(|_| rng.next() as u8).collect();
             let at: &[usize] = match ty {
-                Type::Q4_0 | Type::Q5_0 | Type::Q8_0 => &[0],
                 Type::Q4_1 | Type::Q5_1 | Type::Q4_K | Type::Q5_K => &[0, 2],
                 Type::Q2_K => &[80, 82],
                 Type::Q3_K => &[108],
-                _ => &[208],
+                Type::Q6_K => &[208],
+                Type::IQ1_M => &[],
+                _ => &[0],
             };
             at.iter().for_each(|&a| x[a..a + 2].copy_from_slice(&one));
+            if ty == Type::IQ1_M {
+                // The nibbles of d on top of the four words of scales.
+                let scales = blocks_mut::<BlockIQ1M>(&mut x)[0].scales.as_chunks_mut::<2>().0;
+                for (w, nibble) in scales.iter_mut().zip([0, 0, 0xc000, 0x3000]) {
+                    *w = (u16::from_ne_bytes(*w) & 0x0fff | nibble).to_ne_bytes();
+                }
+            }
             if ty_y == Type::Q8_K {
                 y[..4].copy_from_slice(&1.0f32.to_ne_bytes());
                 // A quarter of the range: the scaled sums of q6_K stay below 2^24.
@@ -143,7 +152,7 @@ fn long_dots_agree_within_rounding() {
     let mut rng = Rng(10);
     let n = if cfg!(miri) { 256 } else { 4096 };
     for &ty in Type::ALL {
-        let (Some(dot), Some(ty_y)) = (portable(ty).dot, ty.vec_dot_type()) else {
+        let (Some(dot), Some(ty_y), Some(_)) = (portable(ty).dot, ty.vec_dot_type(), portable(ty).encode) else {
             continue;
         };
         let mut row = |ty: Type| {

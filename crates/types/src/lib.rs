@@ -9,14 +9,15 @@
 //! finite data. Dot products of block formats are exact integers inside a block; blocks are added in f32, in an order
 //! that depends on the instruction set, not on which rows are computed together.
 //!
-//! Below this crate is nothing but std. Files: `ty`, `block`, `error` (facts); `float`, `q4`, `q5`, `q8`, `kquants`
-//! (portable codecs, the definition of every result) over `search` and `clean`; `x86` (the same results faster);
+//! Below this crate is nothing but std. Files: `ty`, `block`, `error` (facts); `float`, `q4`, `q5`, `q8`, `kquants`,
+//! `iq` (portable codecs, the definition of every result) over `search` and `clean`; `x86` (the same results faster);
 //! `kernels` (the choice).
 
 pub mod block;
 mod clean;
 mod error;
 pub mod float;
+mod iq;
 mod kernels;
 mod kquants;
 #[cfg(test)]

@@ -18,6 +18,10 @@ pub const BLOCK_TYPES: &[Type] = &[
     Type::Q8_K,
 ];
 
+/// Formats whose values are points of a fixed grid.
+pub const CODEBOOK_TYPES: &[Type] =
+    &[Type::IQ2_XXS, Type::IQ2_XS, Type::IQ2_S, Type::IQ3_XXS, Type::IQ3_S, Type::IQ1_S, Type::IQ1_M];
+
 /// splitmix64.
 pub struct Rng(pub u64);
 
