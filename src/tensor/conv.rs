@@ -91,6 +91,27 @@ pub fn im2col_3d(a: &ggml_tensor, b: &ggml_tensor, ic: i64, axes: [Axis; 3], ty:
     Ok(NodeSpec::new(GGML_OP_IM2COL_3D, ty, ne).params([x.s, y.s, z.s, x.p, y.p, z.p, x.d, y.d, z.d, channels]))
 }
 
+/// COL2IM_1D: f32, f16 or bf16 `a` [K*oc, T], contiguous, gives [(T-1)*s + K - 2*p, oc] in the format of `a`.
+pub fn col2im_1d(a: &ggml_tensor, s: i32, oc: i32, p: i32) -> Result<NodeSpec, Error> {
+    require!(a.ne[2] == 1 && a.ne[3] == 1, "{} must be a matrix", show("src0", a));
+    require!(shape::is_contiguous(a), "{} must be contiguous", show("src0", a));
+    require!(
+        matches!(a.r#type, GGML_TYPE_F32 | GGML_TYPE_F16 | GGML_TYPE_BF16),
+        "{} must be f32, f16 or bf16",
+        show("src0", a)
+    );
+    require!(s > 0 && oc > 0 && p >= 0, "stride {s} and channels {oc} must be positive, padding {p} not negative");
+    require!(
+        a.ne[0] > 0 && divides(oc.into(), a.ne[0]),
+        "{}: ne[0] must be a multiple of {oc} channels",
+        show("src0", a)
+    );
+    let k = a.ne[0] / i64::from(oc);
+    let n = product(&[a.ne[1].saturating_sub(1), s.into()]).saturating_add(k).saturating_sub(2 * i64::from(p));
+    require!(n > 0, "{}: nothing is left of it with stride {s} and padding {p}", show("src0", a));
+    Ok(NodeSpec::new(GGML_OP_COL2IM_1D, a.r#type, [n, oc.into(), 1, 1]).params([s, oc, p]))
+}
+
 /// CONV_2D: `a` [KW, KH, IC, OC], `b` [W, H, IC, N] give [OW, OH, OC, N] in the format of `b`.
 pub fn conv_2d(a: &ggml_tensor, b: &ggml_tensor, x: Axis, y: Axis) -> Result<NodeSpec, Error> {
     require!(a.ne[2] == b.ne[2], "{} and {}: ne[2] must be equal", show("src0", a), show("src1", b));

@@ -21,13 +21,17 @@ pub mod new;
 pub mod norm;
 pub mod poison;
 pub mod pool;
+pub mod recurrent;
 pub mod reduce;
 pub mod rope;
+pub mod solve;
 mod spec;
+pub mod streams;
 #[cfg(test)]
 mod tests;
 pub mod train;
 pub mod view;
+pub mod window;
 
 pub use build::{context, materialise, node, place, screen, set_name, set_name_c};
 pub use context::{blank, Context, Maker, TENSOR_OVERHEAD};

@@ -170,6 +170,55 @@ static void convolutions(void) {
     BAD("pool_2d: padding", "ggml_pool_2d", ggml_pool_2d(ctx, F(2, 4, 4), GGML_OP_POOL_AVG, 2, 2, 1, 1, 1e30f, 0));
 }
 
+static void sequences(void) {
+    BAD("ssm_conv", "ggml_ssm_conv", ggml_ssm_conv(ctx, F(3, 2, 6, 2), F(2, 4, 6)));
+    BAD("ssm_conv: channels", "ggml_ssm_conv", ggml_ssm_conv(ctx, F(3, 8, 6, 2), F(2, 4, 5)));
+#define SCAN(s, x, dt, a, b, c, ids, k) ggml_ssm_scan(ctx, s, x, dt, a, b, c, ids, k)
+    BAD("ssm_scan: no state kept", "ggml_ssm_scan", SCAN(F(4, 16, 4, 6, 7), F(4, 4, 6, 5, 3), F(3, 6, 5, 3), F(2, 1, 6), F(4, 16, 2, 5, 3), F(4, 16, 2, 5, 3), T(I32, 1, 3), 0));
+    BAD("ssm_scan: overflow", "ggml_ssm_scan", SCAN(F(4, 16, 4, 6, 7), F(4, 4, 6, 5, 3), F(3, 6, 5, 3), F(2, 1, 6), F(4, 16, 2, 5, 3), F(4, 16, 2, 5, 3), T(I32, 1, 3), INT64_MAX));
+    BAD("ssm_scan: states of mamba 1", "ggml_ssm_scan", SCAN(F(4, 16, 4, 6, 7), F(4, 4, 6, 5, 3), F(3, 6, 5, 3), F(2, 16, 6), F(4, 16, 2, 5, 3), F(4, 16, 2, 5, 3), T(I32, 1, 3), 2));
+    BAD("ssm_scan: groups", "ggml_ssm_scan", SCAN(F(4, 16, 4, 6, 7), F(4, 4, 6, 5, 3), F(3, 6, 5, 3), F(2, 1, 6), F(4, 16, 4, 5, 3), F(4, 16, 4, 5, 3), T(I32, 1, 3), 1));
+    BAD("ssm_scan: ids", "ggml_ssm_scan", SCAN(F(4, 16, 4, 6, 7), F(4, 4, 6, 5, 3), F(3, 6, 5, 3), F(2, 1, 6), F(4, 16, 2, 5, 3), F(4, 16, 2, 5, 3), F(1, 3), 1));
+    BAD("ssm_scan: NULL", "ggml_ssm_scan", SCAN(F(4, 16, 4, 6, 7), F(4, 4, 6, 5, 3), F(3, 6, 5, 3), NULL, F(4, 16, 2, 5, 3), F(4, 16, 2, 5, 3), T(I32, 1, 3), 1));
+    BAD("rwkv_wkv6", "ggml_rwkv_wkv6", ggml_rwkv_wkv6(ctx, F(3, 8, 3, 10), F(3, 8, 3, 10), F(3, 8, 3, 9), F(2, 8, 3), F(3, 8, 3, 10), F(2, 192, 2)));
+    BAD("rwkv_wkv6: first", "ggml_rwkv_wkv6", ggml_rwkv_wkv6(ctx, F(3, 8, 3, 10), F(3, 8, 3, 10), F(3, 8, 3, 10), F(2, 8, 2), F(3, 8, 3, 10), F(2, 192, 2)));
+    BAD("rwkv_wkv6: sequences", "ggml_rwkv_wkv6", ggml_rwkv_wkv6(ctx, F(3, 8, 3, 10), F(3, 8, 3, 10), F(3, 8, 3, 10), F(2, 8, 3), F(3, 8, 3, 10), F(2, 192, 3)));
+    BAD("rwkv_wkv7: state", "ggml_rwkv_wkv7", ggml_rwkv_wkv7(ctx, F(3, 8, 3, 10), F(3, 8, 3, 10), F(3, 8, 3, 10), F(3, 8, 3, 10), F(3, 8, 3, 10), F(3, 8, 3, 10), F(2, 190, 2)));
+    BAD("rwkv_wkv7", "ggml_rwkv_wkv7", ggml_rwkv_wkv7(ctx, F(3, 7, 3, 10), F(3, 8, 3, 10), F(3, 8, 3, 10), F(3, 8, 3, 10), F(3, 8, 3, 10), F(3, 8, 3, 10), F(2, 192, 2)));
+    BAD("gated_linear_attn", "ggml_gated_linear_attn", ggml_gated_linear_attn(ctx, F(3, 8, 3, 10), F(3, 8, 3, 10), F(3, 8, 2, 10), F(3, 8, 3, 10), F(2, 192, 2), 1));
+    BAD("gated_linear_attn: no sequence", "ggml_gated_linear_attn", ggml_gated_linear_attn(ctx, F(3, 8, 3, 10), F(3, 8, 3, 10), F(3, 8, 3, 10), F(3, 8, 3, 10), F(2, 192, 0), 1));
+#define DELTA(q, k, v, g, beta, state, n) ggml_gated_delta_net(ctx, q, k, v, g, beta, state, n)
+    BAD("gated_delta_net: no state kept", "ggml_gated_delta_net", DELTA(F(3, 16, 2, 5), F(3, 16, 2, 5), F(3, 16, 4, 5), F(3, 1, 4, 5), F(3, 1, 4, 5), F(3, 16, 16, 4), 0));
+    BAD("gated_delta_net: heads", "ggml_gated_delta_net", DELTA(F(3, 16, 3, 5), F(3, 16, 2, 5), F(3, 16, 4, 5), F(3, 1, 4, 5), F(3, 1, 4, 5), F(3, 16, 16, 4), 1));
+    BAD("gated_delta_net: gate", "ggml_gated_delta_net", DELTA(F(3, 16, 2, 5), F(3, 16, 2, 5), F(3, 16, 4, 5), F(3, 2, 4, 5), F(3, 1, 4, 5), F(3, 16, 16, 4), 1));
+    BAD("gated_delta_net: beta", "ggml_gated_delta_net", DELTA(F(3, 16, 2, 5), F(3, 16, 2, 5), F(3, 16, 4, 5), F(3, 1, 4, 5), F(3, 1, 4, 6), F(3, 16, 16, 4), 1));
+    BAD("gated_delta_net: state", "ggml_gated_delta_net", DELTA(F(3, 16, 2, 5), F(3, 16, 2, 5), F(3, 16, 4, 5), F(3, 1, 4, 5), F(3, 1, 4, 5), F(3, 16, 8, 4), 1));
+    BAD("solve_tri: not square", "ggml_solve_tri", ggml_solve_tri(ctx, F(2, 4, 5), F(2, 3, 5), true, true, false));
+    BAD("solve_tri: rows", "ggml_solve_tri", ggml_solve_tri(ctx, F(2, 4, 4), F(2, 3, 5), true, true, false));
+    BAD("solve_tri: upper", "ggml_solve_tri", ggml_solve_tri(ctx, F(2, 4, 4), F(2, 3, 4), true, false, false));
+    BAD("solve_tri: ones", "ggml_solve_tri", ggml_solve_tri(ctx, F(2, 4, 4), F(2, 3, 4), true, true, true));
+    BAD("lightning_indexer", "ggml_lightning_indexer", ggml_lightning_indexer(ctx, F(3, 8, 4, 5), F(3, 8, 2, 9), F(2, 4, 5), T(F16, 2, 9, 5)));
+    BAD("lightning_indexer: mask", "ggml_lightning_indexer", ggml_lightning_indexer(ctx, F(3, 8, 4, 5), F(3, 8, 1, 9), F(2, 4, 5), F(2, 9, 5)));
+    BAD("lightning_indexer: weights", "ggml_lightning_indexer", ggml_lightning_indexer(ctx, F(3, 8, 4, 5), F(3, 8, 1, 9), F(2, 5, 5), T(F16, 2, 9, 5)));
+    BAD("dsv4_hc_comb: streams", "ggml_dsv4_hc_comb", ggml_dsv4_hc_comb(ctx, F(2, 15, 7), F(1, 3), F(1, 15), 1e-6f, 3));
+    BAD("dsv4_hc_comb: iterations", "ggml_dsv4_hc_comb", ggml_dsv4_hc_comb(ctx, F(2, 24, 7), F(1, 3), F(1, 24), 1e-6f, 0));
+    BAD("dsv4_hc_pre", "ggml_dsv4_hc_pre", ggml_dsv4_hc_pre(ctx, F(3, 6, 4, 7), F(2, 4, 6)));
+    BAD("dsv4_hc_pre_gated", "ggml_dsv4_hc_pre_gated", ggml_dsv4_hc_pre_gated(ctx, F(3, 6, 4, 7), F(2, 4, 7), 1));
+    BAD("dsv4_hc_post", "ggml_dsv4_hc_post", ggml_dsv4_hc_post(ctx, F(2, 6, 7), F(3, 6, 4, 8), F(2, 4, 7), NULL));
+    BAD("dsv4_hc_post: comb", "ggml_dsv4_hc_post", ggml_dsv4_hc_post(ctx, F(2, 6, 7), F(3, 6, 4, 7), F(2, 4, 7), F(3, 4, 3, 7)));
+    BAD("win_part of 0", "ggml_win_part", ggml_win_part(ctx, F(3, 5, 9, 4), 0));
+    BAD("win_part of f16", "ggml_win_part", ggml_win_part(ctx, T(F16, 3, 5, 9, 4), 4));
+    BAD("win_unpart: windows", "ggml_win_unpart", ggml_win_unpart(ctx, F(4, 5, 4, 4, 2), 9, 4, 4));
+    BAD("win_unpart of -1", "ggml_win_unpart", ggml_win_unpart(ctx, F(4, 5, 4, 4, 2), 9, 4, -1));
+    BAD("get_rel_pos", "ggml_get_rel_pos", ggml_get_rel_pos(ctx, T(F16, 2, 5, 7), 3, 4));
+    BAD("get_rel_pos: rows", "ggml_get_rel_pos", ggml_get_rel_pos(ctx, T(F16, 2, 5, 8), 4, 4));
+    BAD("add_rel_pos", "ggml_add_rel_pos", ggml_add_rel_pos(ctx, F(3, 8, 10, 2), F(4, 3, 2, 5, 2), F(4, 3, 2, 5, 2)));
+    BAD("add_rel_pos_inplace", "ggml_add_rel_pos_inplace", ggml_add_rel_pos_inplace(ctx, F(3, 9, 10, 2), F(4, 3, 2, 5, 2), F(4, 3, 5, 2, 2)));
+    BAD("col2im_1d: channels", "ggml_col2im_1d", ggml_col2im_1d(ctx, F(2, 12, 5), 2, 5, 0));
+    BAD("col2im_1d: stride 0", "ggml_col2im_1d", ggml_col2im_1d(ctx, F(2, 12, 5), 0, 3, 0));
+    BAD("col2im_1d: padding", "ggml_col2im_1d", ggml_col2im_1d(ctx, F(2, 12, 5), 2, 3, 6));
+}
+
 static void nothing(struct ggml_tensor * dst, int ith, int nth, void * data) { (void) dst; (void) ith; (void) nth; (void) data; }
 static void nothing1(struct ggml_tensor * dst, const struct ggml_tensor * a, int ith, int nth, void * data) { (void) a; nothing(dst, ith, nth, data); }
 
@@ -192,6 +241,7 @@ int main(void) {
     layouts();
     products();
     convolutions();
+    sequences();
     customs();
     ggml_backend_free(cpu);
     ggml_free(ctx);

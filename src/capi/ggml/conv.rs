@@ -39,6 +39,12 @@ entry! {
         let axes = [Axis { s: s0, p: p0, d: d0 }, Axis { s: s1, p: p1, d: d1 }, Axis { s: s2, p: p2, d: d2 }];
         node(ctx, "ggml_im2col_3d", [a, b], [], |[a, b], []| conv::im2col_3d(a, b, IC, axes, dst_type))
     }
+
+    /// Sums columns back to a signal: contiguous f32, f16 or bf16 `a` [K*oc, T], the `oc` kernels of K taps that each input gives, to
+    /// [(T-1)*s0 + K - 2*p0, oc] in the format of `a`. `s0`: elements from one input to the next; `p0`: elements cut off on either side.
+    pub fn ggml_col2im_1d(ctx: *mut ggml_context, a: *mut ggml_tensor, s0: c_int, oc: c_int, p0: c_int) -> *mut ggml_tensor {
+        node(ctx, "ggml_col2im_1d", [a], [], |[a], []| conv::col2im_1d(a, s0, oc, p0))
+    }
 }
 
 entry! {

@@ -17,11 +17,14 @@ mod matmul;
 mod names;
 mod norm;
 mod query;
+mod recurrent;
 mod reduce;
 mod rope;
+mod streams;
 mod system;
 #[cfg(test)]
 mod tests;
 mod train;
 mod unary;
 mod view;
+mod window;

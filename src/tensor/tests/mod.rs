@@ -7,6 +7,7 @@ mod poisoned;
 mod random;
 mod rules;
 mod rules_conv;
+mod rules_recurrent;
 
 use super::{blank, set_name, Context};
 use ggml_oxide_abi::*;

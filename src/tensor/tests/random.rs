@@ -4,8 +4,11 @@ use super::meta;
 use crate::tensor::attention::{flash_attn_ext, Sources};
 use crate::tensor::conv::{self, Axis};
 use crate::tensor::pool::{self, Window};
+use crate::tensor::recurrent::{self, Delta, Scan};
 use crate::tensor::rope::{rope, Rope};
-use crate::tensor::{copy, elementwise, image, matmul, misc, new, norm, reduce, view, NodeSpec};
+use crate::tensor::{
+    copy, elementwise, image, matmul, misc, new, norm, reduce, solve, streams, view, window as windows, NodeSpec,
+};
 use ggml_oxide_abi::*;
 
 /// A small generator: xorshift64*.
@@ -175,6 +178,22 @@ fn rules_survive_anything() {
             image::roll(&a, [i, j, k, 0]),
             misc::arange(x, y, z),
             misc::timestep_embedding(&a, i, j),
+            recurrent::ssm_conv(&a, &b),
+            recurrent::ssm_scan(Scan { s: &a, x: &b, dt: &c, a: &d, b: &b, c: &b, ids: &d }, ne[0]),
+            recurrent::wkv6([&a; 4], &b, &c),
+            recurrent::wkv7([&a, &a, &a, &a, &a, some.unwrap_or(&a)], &c),
+            recurrent::gated_linear([&a; 4], &a, x),
+            recurrent::gated_delta_net(Delta { q: &a, k: &b, v: &a, g: &a, beta: &c, state: &d }, ne[0]),
+            solve::solve_tri(&a, &b, true, ip, false),
+            streams::hc_comb(&a, &b, &c, x, i),
+            streams::hc_pre(&a, some.unwrap_or(&a), x, ip),
+            streams::hc_post(&a, &b, &c, some),
+            streams::lightning_indexer(&a, &b, &c, &d),
+            conv::col2im_1d(&a, i, j, k),
+            windows::win_part(&a, i),
+            windows::win_unpart(&a, i, j, k),
+            windows::get_rel_pos(&a, i, j),
+            windows::add_rel_pos(&a, &b, &b, ip),
         ];
         sound += specs.into_iter().map(check).filter(|&ok| ok).count();
         let full = n.min(4);
