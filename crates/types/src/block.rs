@@ -78,6 +78,30 @@ block!(
     /// Grid points of 11 bits; each nibble of `qh` holds the upper bits of one and its shift. Four words of four scales
     /// of 3 bits, with the f16 d spread over their top nibbles.
     BlockIQ1M, IQ1_M { qs: 32, qh: 16, scales: 8 });
+block!(
+    /// x = d v[q], v the 16 values in `iq4`; packed as in q4_0.
+    BlockIQ4NL, IQ4_NL { d: 2, qs: 16 });
+block!(
+    /// 8 groups of 32: x = d (sc - 32) v[q]; sc has its four low bits in `low` (two groups in a byte) and two in `high`.
+    BlockIQ4XS, IQ4_XS { d: 2, high: 2, low: 4, qs: 128 });
+block!(
+    /// x is -d, 0 or d: five digits of base 3 in each byte of `qs`, four in each of `qh`, as fractions of 256.
+    BlockTQ1_0, TQ1_0 { qs: 48, qh: 4, d: 2 });
+block!(
+    /// x = d (q - 1), q of 2 bits; byte l of each 32 holds elements l + 32 k in bits 2 k.
+    BlockTQ2_0, TQ2_0 { qs: 64, d: 2 });
+block!(
+    /// x = 2^(e - 128) v[q], v the doubled 4-bit floats in `fp4`; packed as in q4_0.
+    BlockMXFP4, MXFP4 { e: 1, qs: 16 });
+block!(
+    /// 4 groups of 16: x = d v[q], d an 8-bit float without sign; in each group byte j holds elements j and j + 8.
+    BlockNVFP4, NVFP4 { d: 4, qs: 32 });
+block!(
+    /// x is d where the element's bit is set, else -d.
+    BlockQ1_0, Q1_0 { d: 2, qs: 16 });
+block!(
+    /// x = d (q - 1), q of 2 bits, four elements in a byte.
+    BlockQ2_0, Q2_0 { d: 2, qs: 16 });
 
 /// The whole blocks in `bytes`; a trailing part of a block is left out.
 pub fn blocks<B: Block>(bytes: &[u8]) -> &[B] {

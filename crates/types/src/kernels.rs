@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::{block, float, iq, kquants as k, q4, q5, q8, Error, Type};
+use crate::{block, float, fp4, fp8, iq, iq4, kquants as k, q4, q5, q8, ternary, Error, Type};
 
 /// Converts whole blocks, as many as both slices hold.
 pub type Decode = fn(src: &[u8], dst: &mut [f32]);
@@ -43,9 +43,10 @@ impl Rows {
 #[derive(Clone, Copy)]
 pub struct Kernels {
     pub decode: Option<Decode>,
-    /// The deterministic conversion that files are made with. There is no second, approximate one: the fast paths give
-    /// the same bits.
+    /// The deterministic conversion. There is no second, approximate one: the fast paths give the same bits.
     pub encode: Option<Encode>,
+    /// What files are made with instead where there are no importance weights: None when that is `encode`.
+    pub encode_searched: Option<Encode>,
     pub encode_weighted: Option<EncodeWeighted>,
     pub dot: Option<DotTile>,
 }
@@ -107,7 +108,7 @@ macro_rules! tile {
     }};
 }
 
-const NONE: Kernels = Kernels { decode: None, encode: None, encode_weighted: None, dot: None };
+const NONE: Kernels = Kernels { decode: None, encode: None, encode_searched: None, encode_weighted: None, dot: None };
 
 const fn plain(decode: Decode, encode: Encode) -> Kernels {
     Kernels { decode: Some(decode), encode: Some(encode), ..NONE }
@@ -155,6 +156,16 @@ pub(crate) fn portable(ty: Type) -> Kernels {
         Type::Q4_K => tile!(Q4_K, k::dot_q4_k),
         Type::Q5_K => tile!(Q5_K, k::dot_q5_k),
         Type::Q6_K => tile!(Q6_K, k::dot_q6_k),
+        Type::IQ4_NL => tile!(IQ4_NL, iq4::dot_iq4_nl),
+        Type::IQ4_XS => tile!(IQ4_XS, iq4::dot_iq4_xs),
+        Type::MXFP4 => tile!(MXFP4, fp4::dot_mxfp4),
+        Type::NVFP4 => tile!(NVFP4, fp4::dot_nvfp4),
+        Type::TQ1_0 => tile!(TQ1_0, ternary::dot_tq1_0),
+        Type::TQ2_0 => tile!(TQ2_0, ternary::dot_tq2_0),
+        Type::Q1_0 => tile!(Q1_0, ternary::dot_q1_0),
+        Type::Q2_0 => tile!(Q2_0, ternary::dot_q2_0),
+        Type::F8_E4M3 => return Kernels { decode: Some(fp8::decode_e4m3), ..NONE },
+        Type::F8_E5M2 => return Kernels { decode: Some(fp8::decode_e5m2), ..NONE },
         Type::F64 => return plain(float::decode_f64, float::encode_f64),
         Type::I8 => return plain(float::decode_i8, float::encode_i8),
         Type::I16 => return plain(float::decode_i16, float::encode_i16),
@@ -174,6 +185,8 @@ pub(crate) fn portable(ty: Type) -> Kernels {
         Type::Q4_K => Some(k::encode_q4_k_weighted),
         Type::Q5_K => Some(k::encode_q5_k_weighted),
         Type::Q6_K => Some(k::encode_q6_k_weighted),
+        Type::IQ4_NL => Some(iq4::encode_iq4_nl_weighted),
+        Type::IQ4_XS => Some(iq4::encode_iq4_xs_weighted),
         _ => None,
     };
     let (decode, encode): (Decode, Encode) = match ty {
@@ -190,9 +203,21 @@ pub(crate) fn portable(ty: Type) -> Kernels {
         Type::Q4_K => (k::decode_q4_k, k::encode_q4_k),
         Type::Q5_K => (k::decode_q5_k, k::encode_q5_k),
         Type::Q6_K => (k::decode_q6_k, k::encode_q6_k),
+        Type::IQ4_NL => (iq4::decode_iq4_nl, iq4::encode_iq4_nl),
+        Type::IQ4_XS => (iq4::decode_iq4_xs, iq4::encode_iq4_xs),
+        Type::MXFP4 => (fp4::decode_mxfp4, fp4::encode_mxfp4),
+        Type::NVFP4 => (fp4::decode_nvfp4, fp4::encode_nvfp4),
+        Type::TQ1_0 => (ternary::decode_tq1_0, ternary::encode_tq1_0),
+        Type::TQ2_0 => (ternary::decode_tq2_0, ternary::encode_tq2_0),
+        Type::Q1_0 => (ternary::decode_q1_0, ternary::encode_q1_0),
+        Type::Q2_0 => (ternary::decode_q2_0, ternary::encode_q2_0),
         _ => return NONE,
     };
-    Kernels { decode: Some(decode), encode: Some(encode), encode_weighted: weighted, dot }
+    let searched: Option<Encode> = match ty {
+        Type::IQ4_NL => Some(iq4::encode_iq4_nl_searched),
+        _ => None,
+    };
+    Kernels { decode: Some(decode), encode: Some(encode), encode_searched: searched, encode_weighted: weighted, dot }
 }
 
 /// The kernels of a format at an instruction set level not above the machine's.
@@ -257,7 +282,7 @@ pub fn quantize_rows(
     }
     let kernels = kernels(ty);
     let (src, dst) = (&src[..n], &mut dst[..bytes]);
-    match (imatrix, kernels.encode_weighted, kernels.encode) {
+    match (imatrix, kernels.encode_weighted, kernels.encode_searched.or(kernels.encode)) {
         (Some(w), _, _) if w.len() < n_per_row => {
             return Err(Error::Length { ty, what: "importance matrix", need: n_per_row, have: w.len() });
         }

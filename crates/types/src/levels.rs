@@ -2,7 +2,7 @@
 
 use crate::block::{blocks_mut, BlockIQ1M};
 use crate::kernels::{at_level, level, portable, Level, Rows};
-use crate::Type;
+use crate::{half_fields, Type};
 
 /// splitmix64.
 struct Rng(u64);
@@ -101,14 +101,12 @@ fn one_block_dots_agree_bit_for_bit() {
         for _ in 0..if cfg!(miri) { 2 } else { 200 } {
             let mut x: Vec<u8> = (0..ty.block_bytes()).map(|_| rng.next() as u8).collect();
             let mut y: Vec<u8> = (0..ty_y.block_bytes()).map(|_| rng.next() as u8).collect();
-            let at: &[usize] = match ty {
-                Type::Q4_1 | Type::Q5_1 | Type::Q4_K | Type::Q5_K => &[0, 2],
-                Type::Q2_K => &[80, 82],
-                Type::Q3_K => &[108],
-                Type::Q6_K => &[208],
-                Type::IQ1_M => &[],
-                _ => &[0],
-            };
+            let at = half_fields(ty);
+            match ty {
+                Type::MXFP4 => x[0] = 128,
+                Type::NVFP4 => x[..4].fill(0x40),
+                _ => (),
+            }
             at.iter().for_each(|&a| x[a..a + 2].copy_from_slice(&one));
             if ty == Type::IQ1_M {
                 // The nibbles of d on top of the four words of scales.
@@ -132,6 +130,7 @@ fn one_block_dots_agree_bit_for_bit() {
                 }
             }
             let n = ty.block_size();
+            let y = y.repeat(n / ty_y.block_size());
             let run = |f: crate::DotTile| {
                 let mut out = 0.0;
                 // SAFETY: one block each, one result.

@@ -9,15 +9,19 @@
 //! finite data. Dot products of block formats are exact integers inside a block; blocks are added in f32, in an order
 //! that depends on the instruction set, not on which rows are computed together.
 //!
-//! Below this crate is nothing but std. Files: `ty`, `block`, `error` (facts); `float`, `q4`, `q5`, `q8`, `kquants`,
-//! `iq` (portable codecs, the definition of every result) over `search` and `clean`; `x86` (the same results faster);
+//! Below this crate is nothing but std. Files: `ty`, `block`, `error`, `validate` (facts); `float`, `fp8`, `q4`, `q5`,
+//! `q8`, `kquants`, `iq`, `iq4`, `fp4`, `ternary` (portable codecs, the definition of every result) over `search` and
+//! `clean`; `x86` (the same results faster);
 //! `kernels` (the choice).
 
 pub mod block;
 mod clean;
 mod error;
 pub mod float;
+mod fp4;
+mod fp8;
 mod iq;
+mod iq4;
 mod kernels;
 mod kquants;
 #[cfg(test)]
@@ -27,7 +31,9 @@ mod q4;
 mod q5;
 mod q8;
 mod search;
+mod ternary;
 mod ty;
+mod validate;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x86;
 
@@ -37,3 +43,4 @@ pub use kernels::{
     Kernels, Level, Rows,
 };
 pub use ty::{is_removed, name_of_id, Type, QK_K, UPSTREAM_COUNT};
+pub use validate::{check_finite, half_fields, NotFinite};

@@ -4,7 +4,7 @@
 use crate::clean::{bounded, nearest_int, SEARCH_MAX};
 
 /// A group whose largest magnitude is below this counts as zero.
-const TINY: f32 = 1e-15;
+pub(crate) const TINY: f32 = 1e-15;
 
 /// Mean of the squares of a row, in order.
 pub(crate) fn mean_square<const N: usize>(row: &[[f32; N]]) -> f32 {
@@ -48,7 +48,7 @@ fn signed_max(x: &[f32]) -> (f32, f32) {
 
 /// Keeps a search's result usable: sums of extreme values overflow.
 #[inline(always)]
-fn usable(scale: f32) -> f32 {
+pub(crate) fn usable(scale: f32) -> f32 {
     if scale.is_nan() {
         0.0
     } else {

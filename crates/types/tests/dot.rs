@@ -4,7 +4,7 @@
 mod common;
 
 use common::Rng;
-use ggml_oxide_types::{float, from_f32, kernels, to_f32, vec_dot, vec_dot_rows, Rows, Type};
+use ggml_oxide_types::{float, from_f32, half_fields, kernels, to_f32, vec_dot, vec_dot_rows, Rows, Type};
 
 const DOT_TYPES: &[Type] = &[
     Type::F32,
@@ -20,6 +20,14 @@ const DOT_TYPES: &[Type] = &[
     Type::Q4_K,
     Type::Q5_K,
     Type::Q6_K,
+    Type::IQ4_NL,
+    Type::IQ4_XS,
+    Type::TQ1_0,
+    Type::TQ2_0,
+    Type::MXFP4,
+    Type::NVFP4,
+    Type::Q1_0,
+    Type::Q2_0,
 ];
 
 fn encode(ty: Type, x: &[f32]) -> Vec<u8> {
@@ -109,17 +117,14 @@ fn small_codes_are_exact_against_extreme_right_operands() {
                     }
                 }
             }
+            let yb = yb.repeat(n / ty_y.block_size());
             // All bits of the codes and scales on, or all off.
             for fill in [0u8, 0xff] {
                 let mut xb = vec![fill; ty.block_bytes()];
-                let at: &[usize] = match ty {
-                    Type::Q4_0 | Type::Q5_0 | Type::Q8_0 => &[0],
-                    Type::Q4_1 | Type::Q5_1 | Type::Q4_K | Type::Q5_K => &[0, 2],
-                    Type::Q2_K => &[80, 82],
-                    Type::Q3_K => &[108],
-                    _ => &[208],
-                };
-                for &a in at {
+                if ty == Type::MXFP4 {
+                    xb[0] = 128;
+                }
+                for &a in half_fields(ty) {
                     xb[a..a + 2].copy_from_slice(&one);
                 }
                 let sum: f64 = decode(ty, &xb, n).iter().map(|&v| v as f64 * y as f64).sum();

@@ -21,7 +21,7 @@ fn group_sums(y: &BlockQ8K) -> [i32; 16] {
 
 /// Two-bit codes: byte l of half h holds elements 128 h + l + 32 k in bits 2 k, k = 0..4.
 #[inline(always)]
-fn pack2(codes: &[u8; 256]) -> [u8; 64] {
+pub(crate) fn pack2(codes: &[u8; 256]) -> [u8; 64] {
     std::array::from_fn(|i| {
         let at = (i / 32) * 128 + i % 32;
         (0..4).fold(0, |b, k| b | ((codes[at + 32 * k] & 3) << (2 * k)))
@@ -30,7 +30,7 @@ fn pack2(codes: &[u8; 256]) -> [u8; 64] {
 
 /// The inverse of `pack2`.
 #[inline(always)]
-fn unpack2(qs: &[u8; 64]) -> [u8; 256] {
+pub(crate) fn unpack2(qs: &[u8; 64]) -> [u8; 256] {
     std::array::from_fn(|i| (qs[(i / 128) * 32 + i % 32] >> (2 * ((i / 32) % 4))) & 3)
 }
 

@@ -7,7 +7,7 @@ use crate::block::{blocks_mut, BlockQ8K, BlockQ8_0, BlockQ8_1};
 use crate::clean::{inverse, limit};
 use crate::float::scale_f16;
 use crate::kernels::{Encode, EncodeWeighted};
-use crate::{kquants as k, q4, q5, q8, Type};
+use crate::{fp4, iq4, kquants as k, q4, q5, q8, ternary, Type};
 
 macro_rules! compiled {
     ($($name:ident = $portable:path;)*) => {
@@ -49,6 +49,15 @@ compiled! {
     q4_k = k::encode_q4_k;
     q5_k = k::encode_q5_k;
     q6_k = k::encode_q6_k;
+    iq4_nl = iq4::encode_iq4_nl;
+    iq4_nl_s = iq4::encode_iq4_nl_searched;
+    iq4_xs = iq4::encode_iq4_xs;
+    mxfp4 = fp4::encode_mxfp4;
+    nvfp4 = fp4::encode_nvfp4;
+    tq1_0 = ternary::encode_tq1_0;
+    tq2_0 = ternary::encode_tq2_0;
+    q1_0 = ternary::encode_q1_0;
+    q2_0 = ternary::encode_q2_0;
 }
 
 compiled_weighted! {
@@ -61,6 +70,8 @@ compiled_weighted! {
     q4_k_w = k::encode_q4_k_weighted;
     q5_k_w = k::encode_q5_k_weighted;
     q6_k_w = k::encode_q6_k_weighted;
+    iq4_nl_w = iq4::encode_iq4_nl_weighted;
+    iq4_xs_w = iq4::encode_iq4_xs_weighted;
 }
 
 /// The largest magnitude's bits: as integers, magnitudes order like the floats, with what is not finite on top.
@@ -248,9 +259,25 @@ pub(super) fn pick(ty: Type) -> Option<Encode> {
         Type::Q5_K => q5_k,
         Type::Q6_K => q6_k,
         Type::Q8_K => q8_k,
+        Type::IQ4_NL => iq4_nl,
+        Type::IQ4_XS => iq4_xs,
+        Type::MXFP4 => mxfp4,
+        Type::NVFP4 => nvfp4,
+        Type::TQ1_0 => tq1_0,
+        Type::TQ2_0 => tq2_0,
+        Type::Q1_0 => q1_0,
+        Type::Q2_0 => q2_0,
         _ => return None,
     };
     Some(f)
+}
+
+/// The encoder that files are made with, where that is another; the machine has AVX2, FMA and F16C.
+pub(super) fn pick_searched(ty: Type) -> Option<Encode> {
+    match ty {
+        Type::IQ4_NL => Some(iq4_nl_s),
+        _ => None,
+    }
 }
 
 /// The encoder with importance weights; the machine has AVX2, FMA and F16C.
@@ -265,6 +292,8 @@ pub(super) fn pick_weighted(ty: Type) -> Option<EncodeWeighted> {
         Type::Q4_K => q4_k_w,
         Type::Q5_K => q5_k_w,
         Type::Q6_K => q6_k_w,
+        Type::IQ4_NL => iq4_nl_w,
+        Type::IQ4_XS => iq4_xs_w,
         _ => return None,
     };
     Some(f)

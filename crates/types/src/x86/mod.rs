@@ -25,6 +25,7 @@ pub(crate) fn upgrade(ty: Type, level: Level, base: Kernels) -> Kernels {
     Kernels {
         decode: decode::pick(ty).or(convert::pick_decode(ty)).or(base.decode),
         encode: encode::pick(ty).or(convert::pick_encode(ty)).or(base.encode),
+        encode_searched: encode::pick_searched(ty).or(base.encode_searched),
         encode_weighted: encode::pick_weighted(ty).or(base.encode_weighted),
         dot: dot_block::pick(ty, level)
             .or_else(|| if level >= Level::Avx512 { dot_k512::pick(ty) } else { dot_k::pick(ty) })

@@ -16,6 +16,14 @@ pub const BLOCK_TYPES: &[Type] = &[
     Type::Q5_K,
     Type::Q6_K,
     Type::Q8_K,
+    Type::IQ4_NL,
+    Type::IQ4_XS,
+    Type::TQ1_0,
+    Type::TQ2_0,
+    Type::MXFP4,
+    Type::NVFP4,
+    Type::Q1_0,
+    Type::Q2_0,
 ];
 
 /// Formats whose values are points of a fixed grid.
