@@ -258,4 +258,44 @@ entry! {
     pub fn ggml_cpu_has_sve() -> c_int {
         c_int::from(cpu::has("SVE"))
     }
+    /// 1 when the processor has AMX_INT8, else 0.
+    pub fn ggml_cpu_has_amx_int8() -> c_int {
+        c_int::from(cpu::has("AMX_INT8"))
+    }
+    /// 1 when the processor has SME, else 0.
+    pub fn ggml_cpu_has_sme() -> c_int {
+        c_int::from(cpu::has("SME"))
+    }
+    /// 1 when the processor has SME2, else 0.
+    pub fn ggml_cpu_has_sme2() -> c_int {
+        c_int::from(cpu::has("SME2"))
+    }
+    /// 1 when the processor has RISCV_V, else 0.
+    pub fn ggml_cpu_has_riscv_v() -> c_int {
+        c_int::from(cpu::has("RISCV_V"))
+    }
+    /// 1 when the processor has VSX, else 0.
+    pub fn ggml_cpu_has_vsx() -> c_int {
+        c_int::from(cpu::has("VSX"))
+    }
+    /// 1 when the processor has VXE, else 0.
+    pub fn ggml_cpu_has_vxe() -> c_int {
+        c_int::from(cpu::has("VXE"))
+    }
+    /// 1 when the processor has WASM_SIMD, else 0.
+    pub fn ggml_cpu_has_wasm_simd() -> c_int {
+        c_int::from(cpu::has("WASM_SIMD"))
+    }
+    /// 0: products of matrices are this library's own, and nothing in it is llamafile's.
+    pub fn ggml_cpu_has_llamafile() -> c_int {
+        0
+    }
+    /// Bytes of a vector of SVE; 0 where there is none, and where its kernels are not used.
+    pub fn ggml_cpu_get_sve_cnt() -> c_int {
+        0
+    }
+    /// Bytes of a vector of RISC-V's V; 0 where there is none, and where its kernels are not used.
+    pub fn ggml_cpu_get_rvv_vlen() -> c_int {
+        0
+    }
 }

@@ -21,6 +21,7 @@ pub fn has(name: &str) -> bool {
             "AVX512_VBMI" => x86!("avx512vbmi"),
             "AVX512_VNNI" => x86!("avx512vnni"),
             "AVX512_BF16" => x86!("avx512bf16"),
+            "AMX_INT8" => amx_int8(),
             _ => false,
         }
     }
@@ -33,12 +34,44 @@ pub fn has(name: &str) -> bool {
             "DOTPROD" => arm!("dotprod"),
             "MATMUL_INT8" => arm!("i8mm"),
             "SVE" => arm!("sve"),
+            "SME" => hwcap2(23),
+            "SME2" => hwcap2(37),
             _ => false,
         }
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     {
         let _ = name;
+        false
+    }
+}
+
+/// Whether the processor multiplies tiles of bytes, and the system keeps the tiles.
+#[cfg(target_arch = "x86_64")]
+fn amx_int8() -> bool {
+    use std::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv};
+    #[target_feature(enable = "xsave")]
+    fn tiles_kept() -> bool {
+        // SAFETY: the instruction is there: the caller asked.
+        unsafe { _xgetbv(0) >> 17 & 3 == 3 }
+    }
+    // Leaf 1 says whether the system has turned the instruction on that tells what it keeps.
+    let on = __cpuid(0).eax >= 7 && __cpuid(1).ecx >> 27 & 1 == 1;
+    // SAFETY: as just asked.
+    on && __cpuid_count(7, 0).edx >> 25 & 1 == 1 && unsafe { tiles_kept() }
+}
+
+/// A bit of the second word in which Linux tells a program about the processor.
+#[cfg(target_arch = "aarch64")]
+fn hwcap2(bit: u32) -> bool {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        // SAFETY: no memory is involved.
+        unsafe { libc::getauxval(libc::AT_HWCAP2) as u64 >> bit & 1 == 1 }
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    {
+        let _ = bit;
         false
     }
 }
@@ -60,12 +93,15 @@ const NAMES: &[(&str, &str)] = names![
     "AVX512_VBMI",
     "AVX512_VNNI",
     "AVX512_BF16",
+    "AMX_INT8",
     "NEON",
     "ARM_FMA",
     "FP16_VA",
     "MATMUL_INT8",
     "SVE",
-    "DOTPROD"
+    "DOTPROD",
+    "SME",
+    "SME2"
 ];
 
 /// The features that the processor has, each with the value "1", ended by an entry without a name.

@@ -41,7 +41,7 @@ fn check(call: &str, ty: Type, data: *const c_void, n: i64) -> Option<usize> {
 
 /// # Safety
 /// `x` and `y` are valid for `k` elements and do not overlap.
-unsafe fn decode(call: &str, ty: Type, x: *const c_void, y: *mut f32, k: i64) {
+pub(crate) unsafe fn decode(call: &str, ty: Type, x: *const c_void, y: *mut f32, k: i64) {
     if k == 0 {
         return;
     }
@@ -56,7 +56,7 @@ unsafe fn decode(call: &str, ty: Type, x: *const c_void, y: *mut f32, k: i64) {
 
 /// # Safety
 /// `x` and `y` are valid for `k` elements and do not overlap.
-unsafe fn encode(call: &str, ty: Type, x: *const f32, y: *mut c_void, k: i64) {
+pub(crate) unsafe fn encode(call: &str, ty: Type, x: *const f32, y: *mut c_void, k: i64) {
     if k == 0 {
         return;
     }
@@ -252,6 +252,31 @@ entry! {
         let out = std::slice::from_raw_parts_mut(dst.cast::<u8>().add(skip), bytes);
         let weights = (!imatrix.is_null()).then(|| std::slice::from_raw_parts(imatrix, n_per_row));
         types::quantize_rows(ty, rows, out, nrows, n_per_row, weights).unwrap_or_else(|error| refuse(&error.to_string()))
+    }
+    /// Whether `nbytes` of a format at `data` are whole blocks whose scales and plain values are all finite; an error says which is
+    /// not, and the log has it too.
+    pub fn ggml_validate_row_data(r#type: ggml_type, data: *const c_void, nbytes: usize) -> bool {
+        const CALL: &str = "ggml_validate_row_data";
+        let refuse = |rule: String| {
+            error::report(&Error::argument(format!("{CALL}: {nbytes} bytes of {:?}: {rule}", r#type)));
+            false
+        };
+        let Some(ty) = shape::format_of(r#type) else {
+            return refuse("there is no such format".into());
+        };
+        if nbytes % ty.block_bytes() != 0 {
+            return refuse(format!("must be a whole number of blocks of {}", ty.block_bytes()));
+        }
+        if nbytes == 0 {
+            return true;
+        }
+        if data.is_null() || nbytes > isize::MAX as usize {
+            return refuse("the memory is NULL, or more than there can be".into());
+        }
+        match types::check_finite(ty, std::slice::from_raw_parts(data.cast(), nbytes)) {
+            Ok(()) => true,
+            Err(at) => refuse(format!("{} in block {}", if at.nan { "a NaN" } else { "an infinity" }, at.block)),
+        }
     }
     /// The tensor format of a model file's format; `GGML_TYPE_COUNT` with an error for one that has none.
     pub fn ggml_ftype_to_ggml_type(ftype: ggml_ftype) -> ggml_type {

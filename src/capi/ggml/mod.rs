@@ -10,7 +10,7 @@ mod conv;
 mod copy;
 mod custom;
 mod edit;
-mod formats;
+pub(crate) mod formats;
 mod glu;
 mod image;
 mod matmul;
