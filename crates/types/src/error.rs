@@ -7,6 +7,8 @@ use crate::Type;
 pub enum Error {
     /// No conversion of this kind exists for the format.
     Unsupported { ty: Type, what: &'static str },
+    /// The format encodes with an importance matrix only.
+    NeedsImportance { ty: Type },
     /// A length is no multiple of the format's block.
     NotWholeBlocks { ty: Type, elements: usize },
     /// A buffer has another length than the rest of the call implies (bytes or elements of `what`).
@@ -19,6 +21,7 @@ impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match *self {
             Error::Unsupported { ty, what } => write!(f, "{ty}: no {what} for this format"),
+            Error::NeedsImportance { ty } => write!(f, "{ty}: conversion from f32 needs an importance matrix"),
             Error::NotWholeBlocks { ty, elements } => {
                 write!(f, "{ty}: {elements} elements are no multiple of the block of {}", ty.block_size())
             }

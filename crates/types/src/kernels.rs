@@ -117,22 +117,24 @@ const fn plain(decode: Decode, encode: Encode) -> Kernels {
 /// The codebook formats. Some encode with importance weights only.
 fn codebook(ty: Type) -> Option<Kernels> {
     macro_rules! entry {
-        ($ty:ident, $block:ident) => {
+        ($ty:ident, $block:ident, $encode:expr, $weighted:ident) => {
             Kernels {
                 decode: Some(iq::decode::<block::$block>),
+                encode: $encode,
+                encode_weighted: Some(iq::$weighted),
+                encode_searched: None,
                 dot: Some(tile!($ty, iq::dot::<block::$block>)),
-                ..NONE
             }
         };
     }
     Some(match ty {
-        Type::IQ2_XXS => entry!(IQ2_XXS, BlockIQ2XXS),
-        Type::IQ2_XS => entry!(IQ2_XS, BlockIQ2XS),
-        Type::IQ2_S => entry!(IQ2_S, BlockIQ2S),
-        Type::IQ3_XXS => entry!(IQ3_XXS, BlockIQ3XXS),
-        Type::IQ3_S => entry!(IQ3_S, BlockIQ3S),
-        Type::IQ1_S => entry!(IQ1_S, BlockIQ1S),
-        Type::IQ1_M => entry!(IQ1_M, BlockIQ1M),
+        Type::IQ2_XXS => entry!(IQ2_XXS, BlockIQ2XXS, None, encode_iq2_xxs_weighted),
+        Type::IQ2_XS => entry!(IQ2_XS, BlockIQ2XS, None, encode_iq2_xs_weighted),
+        Type::IQ2_S => entry!(IQ2_S, BlockIQ2S, Some(iq::encode_iq2_s), encode_iq2_s_weighted),
+        Type::IQ3_XXS => entry!(IQ3_XXS, BlockIQ3XXS, Some(iq::encode_iq3_xxs), encode_iq3_xxs_weighted),
+        Type::IQ3_S => entry!(IQ3_S, BlockIQ3S, Some(iq::encode_iq3_s), encode_iq3_s_weighted),
+        Type::IQ1_S => entry!(IQ1_S, BlockIQ1S, None, encode_iq1_s_weighted),
+        Type::IQ1_M => entry!(IQ1_M, BlockIQ1M, Some(iq::encode_iq1_m), encode_iq1_m_weighted),
         _ => return None,
     })
 }
@@ -255,7 +257,11 @@ pub fn to_f32(ty: Type, src: &[u8], dst: &mut [f32]) -> Result<(), Error> {
 /// and an infinity as the largest value of its sign. Finite values never give a scale that is not finite: scales
 /// saturate at 65504, and blocks too small for an f16 scale become 0.
 pub fn from_f32(ty: Type, src: &[f32], dst: &mut [u8]) -> Result<(), Error> {
-    let f = kernels(ty).encode.ok_or(Error::Unsupported { ty, what: "conversion from f32" })?;
+    let kernels = kernels(ty);
+    let f = kernels.encode.ok_or(match kernels.encode_weighted {
+        Some(_) => Error::NeedsImportance { ty },
+        None => Error::Unsupported { ty, what: "conversion from f32" },
+    })?;
     check_row(ty, src.len(), dst.len(), "destination")?;
     f(src, dst);
     Ok(())
@@ -292,6 +298,8 @@ pub fn quantize_rows(
             }
         }
         (_, _, Some(f)) => f(src, dst),
+        (None, Some(_), None) => return Err(Error::NeedsImportance { ty }),
+        (Some(_), Some(_), None) => {}
         _ => return Err(Error::Unsupported { ty, what: "conversion from f32" }),
     }
     Ok(bytes)

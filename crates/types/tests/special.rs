@@ -177,7 +177,7 @@ fn bad_arguments_are_refused() {
     assert_eq!(from_f32(q, &[0.0; 33], &mut b), Err(Error::NotWholeBlocks { ty: q, elements: 33 }));
     assert!(matches!(from_f32(q, &[0.0; 32], &mut b), Err(Error::Length { need: 18, have: 36, .. })));
     assert!(matches!(to_f32(q, &b, &mut [0.0; 32]), Err(Error::Length { .. })));
-    assert!(matches!(from_f32(Type::IQ2_XS, &[], &mut []), Err(Error::Unsupported { .. })));
+    assert_eq!(from_f32(Type::IQ2_XS, &[], &mut []), Err(Error::NeedsImportance { ty: Type::IQ2_XS }));
     assert!(matches!(quantize_rows(q, &[], &mut [], usize::MAX, 64, None), Err(Error::Overflow { .. })));
     assert!(matches!(quantize_rows(q, &[0.0; 64], &mut [0; 36], 1, 64, Some(&[1.0])), Err(Error::Length { .. })));
     assert_eq!(quantize_rows(q, &[], &mut [], 0, 64, Some(&[1.0; 64])), Ok(0));
@@ -199,7 +199,8 @@ fn every_format_has_its_kernels() {
     for &ty in Type::ALL {
         let k = kernels(ty);
         if CODEBOOK_TYPES.contains(&ty) {
-            assert!(k.decode.is_some() && k.dot.is_some(), "{ty}");
+            assert!(k.decode.is_some() && k.dot.is_some() && k.encode_weighted.is_some(), "{ty}");
+            assert_eq!(k.encode.is_none(), ty.requires_imatrix(), "{ty}");
             continue;
         }
         let f8 = matches!(ty, Type::F8_E4M3 | Type::F8_E5M2);

@@ -1,11 +1,18 @@
 //! Codebook formats: 256 values as points of a fixed grid, 4 or 8 values a point, with signs (iq2, iq3) or a shift
 //! (iq1) beside them. Portable paths, which define the results. `grid` says which points there are, `two`, `three` and
-//! `one` know the blocks of each family. Imports: block, clean, float, search.
+//! `one` know the blocks of each family; `encode` and `encode1` find the points with `lattice` and `fit`. Imports: block, clean, float, search.
 
+mod encode;
+mod encode1;
+mod fit;
 mod grid;
+mod lattice;
 mod one;
 mod three;
 mod two;
+
+pub(crate) use encode::*;
+pub(crate) use encode1::*;
 
 use crate::block::{blocks, Block, BlockQ8K};
 

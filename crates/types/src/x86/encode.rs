@@ -7,7 +7,7 @@ use crate::block::{blocks_mut, BlockQ8K, BlockQ8_0, BlockQ8_1};
 use crate::clean::{inverse, limit};
 use crate::float::scale_f16;
 use crate::kernels::{Encode, EncodeWeighted};
-use crate::{fp4, iq4, kquants as k, q4, q5, q8, ternary, Type};
+use crate::{fp4, iq, iq4, kquants as k, q4, q5, q8, ternary, Type};
 
 macro_rules! compiled {
     ($($name:ident = $portable:path;)*) => {
@@ -58,6 +58,10 @@ compiled! {
     tq2_0 = ternary::encode_tq2_0;
     q1_0 = ternary::encode_q1_0;
     q2_0 = ternary::encode_q2_0;
+    iq2_s = iq::encode_iq2_s;
+    iq3_xxs = iq::encode_iq3_xxs;
+    iq3_s = iq::encode_iq3_s;
+    iq1_m = iq::encode_iq1_m;
 }
 
 compiled_weighted! {
@@ -72,6 +76,13 @@ compiled_weighted! {
     q6_k_w = k::encode_q6_k_weighted;
     iq4_nl_w = iq4::encode_iq4_nl_weighted;
     iq4_xs_w = iq4::encode_iq4_xs_weighted;
+    iq2_xxs_w = iq::encode_iq2_xxs_weighted;
+    iq2_xs_w = iq::encode_iq2_xs_weighted;
+    iq2_s_w = iq::encode_iq2_s_weighted;
+    iq3_xxs_w = iq::encode_iq3_xxs_weighted;
+    iq3_s_w = iq::encode_iq3_s_weighted;
+    iq1_s_w = iq::encode_iq1_s_weighted;
+    iq1_m_w = iq::encode_iq1_m_weighted;
 }
 
 /// The largest magnitude's bits: as integers, magnitudes order like the floats, with what is not finite on top.
@@ -258,6 +269,10 @@ pub(super) fn pick(ty: Type) -> Option<Encode> {
         Type::Q4_K => q4_k,
         Type::Q5_K => q5_k,
         Type::Q6_K => q6_k,
+        Type::IQ2_S => iq2_s,
+        Type::IQ3_XXS => iq3_xxs,
+        Type::IQ3_S => iq3_s,
+        Type::IQ1_M => iq1_m,
         Type::Q8_K => q8_k,
         Type::IQ4_NL => iq4_nl,
         Type::IQ4_XS => iq4_xs,
@@ -294,6 +309,13 @@ pub(super) fn pick_weighted(ty: Type) -> Option<EncodeWeighted> {
         Type::Q6_K => q6_k_w,
         Type::IQ4_NL => iq4_nl_w,
         Type::IQ4_XS => iq4_xs_w,
+        Type::IQ2_XXS => iq2_xxs_w,
+        Type::IQ2_XS => iq2_xs_w,
+        Type::IQ2_S => iq2_s_w,
+        Type::IQ3_XXS => iq3_xxs_w,
+        Type::IQ3_S => iq3_s_w,
+        Type::IQ1_S => iq1_s_w,
+        Type::IQ1_M => iq1_m_w,
         _ => return None,
     };
     Some(f)
