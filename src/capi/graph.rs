@@ -3,7 +3,7 @@
 use crate::backend::tensor_data;
 use crate::entry;
 use crate::error::{self, Error};
-use crate::graph::{access, build, memory};
+use crate::graph::{access, backward, build, memory};
 use crate::tensor::context;
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;
@@ -143,6 +143,25 @@ entry! {
     /// and computing the graph then fails.
     pub fn ggml_build_forward_expand(cgraph: *mut ggml_cgraph, tensor: *mut ggml_tensor) {
         or_report("ggml_build_forward_expand", some_mut(cgraph).and_then(|graph| build::expand(graph, tensor, true)))
+    }
+
+    /// Adds the nodes that compute the gradients of the losses (`ggml_set_loss`) with respect to the parameters (`ggml_set_param`) and to
+    /// all between. The graph must be made with `grads`, hold the forward pass, and have room. Gradients are f32 and contiguous;
+    /// `ggml_graph_get_grad` finds them.
+    ///
+    /// `grad_accs`: NULL, or for each node of the graph NULL or a contiguous f32 tensor of its shape, to which its gradient is added,
+    /// pass by pass. A loss without one gets one in `ctx`. Zero them and set that of the loss to 1 with `ggml_graph_reset`.
+    ///
+    /// An operator without gradient between a parameter and a loss, a node written over its source, or a full graph or context
+    /// is an error, and the graph is as before.
+    pub fn ggml_build_backward_expand(ctx: *mut ggml_context, cgraph: *mut ggml_cgraph, grad_accs: *mut *mut ggml_tensor) {
+        const CALL: &str = "ggml_build_backward_expand";
+        let Some(ctx) = context(ctx, CALL) else { return };
+        or_report(CALL, some_mut(cgraph).and_then(|graph| {
+            let n = if grad_accs.is_null() { 0 } else { graph.n_nodes.max(0) as usize };
+            let accs = if n == 0 { &[] } else { std::slice::from_raw_parts(grad_accs, n) };
+            backward::expand(ctx, graph, accs)
+        }))
     }
 
     /// As `ggml_build_forward_expand`, but the nodes are not marked to be computed: they only fix an order.

@@ -5,12 +5,14 @@
 //!
 //! - [`hash`]: the set of tensors that a graph has seen.
 //! - [`build`]: walking from a result to everything it is computed from.
+//! - [`backward`]: the nodes that compute gradients.
 //! - [`memory`]: new graphs, copies, views.
 //! - [`access`]: nodes, names, gradients, printing, faults.
 //! - [`public`]: what ggml-graph.h offers: leafs, counts, mapped copies, segments, ranges.
 //! - [`index`]: numbers for tensors, for the planner and the scheduler.
 
 pub mod access;
+pub mod backward;
 pub mod build;
 pub mod hash;
 pub mod index;
