@@ -11,6 +11,7 @@ mod device;
 mod handle;
 pub mod host;
 mod module;
+mod module_check;
 mod registry;
 mod stream;
 pub mod tensor_data;

@@ -1,6 +1,7 @@
-//! Backend modules: shared libraries with an entry point `ggml_backend_init` that returns a registry entry.
+//! Backend modules: shared libraries with an entry point `ggml_backend_init` that returns a registry entry. What must be true of one
+//! is in [`super::module_check`].
 
-use super::Reg;
+use super::{module_check, Reg};
 use crate::error::Error;
 use ggml_oxide_abi::*;
 use libloading::Library;
@@ -13,27 +14,42 @@ const NAMES: [&str; 15] = [
     "openvino", "zdnn",
 ];
 
+/// Where the builder of the library says that modules are installed.
+const INSTALLED: Option<&str> = option_env!("GGML_BACKEND_DIR");
+
 fn fault(path: &Path, why: impl std::fmt::Display) -> Error {
     Error::new(GGML_EXT_CODE_BACKEND, format!("ggml_backend_load: {}: {why}", path.display()))
 }
 
+/// Maps a module into the process. All that it imports is looked up at once: a name that is missing is an error here, where
+/// looked up at the first call it would end the process.
+fn map(path: &Path) -> Result<Library, libloading::Error> {
+    #[cfg(unix)]
+    {
+        use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+        // SAFETY: loading runs the module's initialisers; the caller chose the file.
+        unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map(Into::into)
+    }
+    // SAFETY: as above.
+    #[cfg(not(unix))]
+    unsafe {
+        Library::new(path)
+    }
+}
+
 /// Loads a module and asks it for its registry entry.
 pub fn open(path: &Path) -> Result<(Reg, Library), Error> {
-    // SAFETY: loading runs the module's initialisers; the caller chose the file.
-    let library = unsafe { Library::new(path) }.map_err(|e| fault(path, e))?;
+    let library = map(path).map_err(|e| fault(path, module_check::loader_text(&e.to_string())))?;
     if score(&library) == Some(0) {
         return Err(fault(path, "the module says that it cannot run on this machine"));
     }
+    module_check::names(&library).map_err(|why| fault(path, why))?;
     // SAFETY: the name belongs to a function of this type in every backend module.
     let init = unsafe { library.get::<unsafe extern "C" fn() -> ggml_backend_reg_t>(b"ggml_backend_init\0") }
         .map_err(|_| fault(path, "no backend module: it has no ggml_backend_init"))?;
     // SAFETY: as above; the entry lives as long as the module stays loaded.
     let reg = unsafe { Reg::from_raw(init()) }.ok_or_else(|| fault(path, "ggml_backend_init gave no entry"))?;
-    if reg.api_version() != GGML_BACKEND_API_VERSION {
-        let text =
-            format!("built for interface version {}, this library has {GGML_BACKEND_API_VERSION}", reg.api_version());
-        return Err(fault(path, text));
-    }
+    module_check::entry(reg).map_err(|why| fault(path, why))?;
     Ok((reg, library))
 }
 
@@ -49,12 +65,16 @@ pub fn find_all(folder: Option<&Path>) -> Vec<PathBuf> {
         Some(folder) => vec![folder.to_owned()],
         None => {
             let beside = std::env::current_exe().ok().and_then(|p| p.parent().map(Path::to_owned));
-            beside.into_iter().chain(std::env::current_dir().ok()).collect()
+            INSTALLED.map(PathBuf::from).into_iter().chain(beside).chain(std::env::current_dir().ok()).collect()
         }
     };
-    let mut files: Vec<PathBuf> =
-        folders.iter().filter_map(|f| std::fs::read_dir(f).ok()).flatten().flatten().map(|e| e.path()).collect();
-    files.sort();
+    let mut files: Vec<PathBuf> = Vec::new();
+    for folder in folders {
+        let mut found: Vec<PathBuf> =
+            std::fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path()).collect();
+        found.sort();
+        files.extend(found);
+    }
     NAMES.iter().filter_map(|name| best(&files, name)).collect()
 }
 
@@ -66,11 +86,7 @@ fn best(files: &[PathBuf], name: &str) -> Option<PathBuf> {
     let scored = files
         .iter()
         .filter(|p| file_name(p).starts_with(&variant) && file_name(p).ends_with(std::env::consts::DLL_SUFFIX))
-        .filter_map(|p| {
-            // SAFETY: as `open`.
-            let library = unsafe { Library::new(p) }.ok()?;
-            Some((score(&library)?, p))
-        })
+        .filter_map(|p| Some((score(&map(p).ok()?)?, p)))
         .filter(|(score, _)| *score > 0)
         .max_by_key(|(score, _)| *score);
     scored.map(|(_, p)| p.clone()).or_else(|| files.iter().find(|p| file_name(p) == plain).cloned())

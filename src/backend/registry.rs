@@ -46,6 +46,17 @@ impl Reg {
         self.get().iface.get_proc_address.map_or(std::ptr::null_mut(), |f| unsafe { f(self.as_raw(), name.as_ptr()) })
     }
 
+    /// The first of the functions that an entry must have and this one has not.
+    pub fn missing(self) -> Option<&'static str> {
+        let iface = &self.get().iface;
+        let there = [
+            ("get_name", iface.get_name.is_some()),
+            ("get_device_count", iface.get_device_count.is_some()),
+            ("get_device", iface.get_device.is_some()),
+        ];
+        there.into_iter().find(|(_, there)| !there).map(|(name, _)| name)
+    }
+
     /// Version of the interface it was built for.
     pub fn api_version(self) -> i32 {
         self.get().api_version
@@ -144,11 +155,21 @@ impl Registry {
         self.read().place(reg).map(|_| ())
     }
 
-    /// Removes a family and its devices, and unloads its module. The CPU stays.
+    /// The devices that go when the family does.
+    pub fn devices_of(&self, reg: Reg) -> Vec<Device> {
+        self.read().devices.iter().copied().filter(|d| d.reg() == Some(reg)).collect()
+    }
+
+    /// Removes a family and its devices, and unloads its module. The CPU stays. A module can have made more families, such as one
+    /// for each server, whose devices name the module's own: they go along, since their functions do.
     pub fn unload(&self, reg: Reg) -> Result<(), Error> {
         let mut state = self.write();
         let at = state.place(reg)?;
         let entry = state.entries.remove(at);
+        if entry.library.is_some() {
+            let of_module = |r: Reg| (0..r.device_count()).any(|i| r.device(i).and_then(Device::reg) == Some(reg));
+            state.entries.retain(|e| e.library.is_some() || !of_module(e.reg));
+        }
         state.devices.retain(|d| d.reg() != Some(reg));
         drop(state);
         drop(entry.library);

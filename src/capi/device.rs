@@ -41,8 +41,7 @@ pub(super) fn asked(device: Device, op: &ggml_tensor) -> bool {
 
 fn unload(reg: Reg) -> Result<(), Error> {
     registry().may_unload(reg)?;
-    let devices: Vec<Device> = (0..reg.device_count()).filter_map(|i| reg.device(i)).collect();
-    ext::registry::release(ext::registry::What::Devices(&devices))?;
+    ext::registry::release(ext::registry::What::Devices(&registry().devices_of(reg)))?;
     registry().unload(reg)
 }
 
