@@ -14,8 +14,10 @@ pub fn entry(op: ggml_op) -> Option<&'static OpEntry> {
         GGML_OP_MAP_CUSTOM1 | GGML_OP_MAP_CUSTOM2 | GGML_OP_MAP_CUSTOM3 | GGML_OP_CUSTOM => &custom::CUSTOM,
         GGML_OP_MUL_MAT => &matmul::MUL_MAT,
         GGML_OP_MUL_MAT_ID => &matmul::MUL_MAT_ID,
+        GGML_OP_OUT_PROD => &matmul::OUT_PROD,
         GGML_OP_IM2COL => &conv::IM2COL,
         GGML_OP_IM2COL_3D => &conv::IM2COL_3D,
+        GGML_OP_IM2COL_BACK => &conv::IM2COL_BACK,
         GGML_OP_CONV_2D => &conv::CONV_2D,
         GGML_OP_CONV_3D => &conv::CONV_3D,
         GGML_OP_CONV_2D_DW => &conv::CONV_2D_DW,
@@ -23,6 +25,7 @@ pub fn entry(op: ggml_op) -> Option<&'static OpEntry> {
         GGML_OP_CONV_TRANSPOSE_2D => &conv::CONV_TRANSPOSE_2D,
         GGML_OP_POOL_1D => &conv::POOL_1D,
         GGML_OP_POOL_2D => &conv::POOL_2D,
+        GGML_OP_POOL_2D_BACK => &conv::POOL_2D_BACK,
         _ => return crate::ops::entry(op),
     })
 }

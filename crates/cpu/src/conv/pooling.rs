@@ -49,7 +49,7 @@ fn supports(op: &ggml_tensor) -> Result<(), &'static str> {
 }
 
 /// The part of `k` positions from `o * s - p` on that lies in `0..n`.
-fn inside([k, s, p]: [i64; 3], o: usize, n: usize) -> std::ops::Range<usize> {
+pub(super) fn inside([k, s, p]: [i64; 3], o: usize, n: usize) -> std::ops::Range<usize> {
     let start = o as i64 * s - p;
     let end = (start + k).clamp(0, n as i64);
     start.clamp(0, end) as usize..end as usize
@@ -91,14 +91,14 @@ fn run(node: &Node, team: &Team) {
 }
 
 #[inline]
-fn read(a: &View, x: usize, i: [usize; 3]) -> f32 {
+pub(super) fn read(a: &View, x: usize, i: [usize; 3]) -> f32 {
     let p = a.at(x, i);
     // SAFETY: an element of the source, whose memory and alignment were checked.
     unsafe {
-        if a.ty == GGML_TYPE_F16 {
-            types::float::f16_to_f32(p.cast::<u16>().read())
-        } else {
-            p.cast::<f32>().read()
+        match a.ty {
+            GGML_TYPE_F16 => types::float::f16_to_f32(p.cast::<u16>().read()),
+            GGML_TYPE_BF16 => types::float::bf16_to_f32(p.cast::<u16>().read()),
+            _ => p.cast::<f32>().read(),
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Matrix multiplication, on the gemm crate.
 
 mod by_id;
+mod out_prod;
 
 pub use by_id::MUL_MAT_ID;
+pub use out_prod::OUT_PROD;
 
 use crate::entry::OpEntry;
 use crate::node::{src, Node, View};
@@ -142,7 +144,11 @@ fn work(op: &ggml_tensor, nth: usize) -> usize {
 const SMALL: u64 = 100_000;
 
 fn n_tasks(op: &ggml_tensor, nth: usize) -> usize {
-    let k = src(op, 0).map_or(0, |w| w.ne[0]) as u64;
+    tasks_by_cost(op, src(op, 0).map_or(0, |w| w.ne[0]) as u64, nth)
+}
+
+/// All threads, or one where `k` multiply-adds for each element are few.
+fn tasks_by_cost(op: &ggml_tensor, k: u64, nth: usize) -> usize {
     let cost = op.ne.iter().fold(k, |c, &n| c.saturating_mul(n as u64));
     if cost < SMALL {
         1

@@ -3,16 +3,21 @@
 //! `vec` has the vector arithmetic, `rows` the element formats, `loops` the walk over several tensors, `rules` what `supports`
 //! functions share. A family imports those, the node, the team and the table; never the executor.
 
+mod backward;
 mod binary;
 mod convert;
 mod copy;
 mod flash;
+mod flash_back;
 mod flash_tile;
+mod gather_back;
 mod generate;
 mod get_rows;
 mod glu;
 mod loops;
+mod loss;
 mod norm;
+mod optimise;
 mod reduce;
 mod rope;
 mod rows;
@@ -66,6 +71,16 @@ pub fn entry(op: ggml_op) -> Option<&'static OpEntry> {
         GGML_OP_ARGSORT => &sort::ARGSORT,
         GGML_OP_TOP_K => &sort::TOP_K,
         GGML_OP_FLASH_ATTN_EXT => &flash::FLASH,
+        GGML_OP_FLASH_ATTN_BACK => &flash_back::FLASH_BACK,
+        GGML_OP_SILU_BACK => &backward::SILU_BACK,
+        GGML_OP_RMS_NORM_BACK => &backward::RMS_NORM_BACK,
+        GGML_OP_SOFT_MAX_BACK => &backward::SOFT_MAX_BACK,
+        GGML_OP_REPEAT_BACK => &gather_back::REPEAT_BACK,
+        GGML_OP_GET_ROWS_BACK => &gather_back::GET_ROWS_BACK,
+        GGML_OP_CROSS_ENTROPY_LOSS => &loss::LOSS,
+        GGML_OP_CROSS_ENTROPY_LOSS_BACK => &loss::LOSS_BACK,
+        GGML_OP_OPT_STEP_ADAMW => &optimise::ADAMW,
+        GGML_OP_OPT_STEP_SGD => &optimise::SGD,
         _ => return None,
     })
 }

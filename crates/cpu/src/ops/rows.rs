@@ -205,3 +205,30 @@ pub unsafe fn chunks(
         f(i, buf.as_ptr(), k);
     }
 }
+
+/// Reads two strided rows of f32, f16 or bf16 as [`chunks`] does, and hands them on together: `f(first index, of a, of b, n)`.
+///
+/// # Safety
+/// Both rows, given by format, address and stride, are readable.
+pub unsafe fn pairs(
+    (at, a, a_stride): (ggml_type, *const u8, usize),
+    (bt, b, b_stride): (ggml_type, *const u8, usize),
+    n: usize,
+    mut f: impl FnMut(usize, *const f32, *const f32, usize),
+) {
+    let plain = |ty: ggml_type, stride: usize| ty == GGML_TYPE_F32 && (stride == 4 || n == 1);
+    if plain(at, a_stride) && plain(bt, b_stride) {
+        return f(0, a.cast(), b.cast(), n);
+    }
+    let mut buf = [[0.0f32; CHUNK]; 2];
+    let [x, y] = &mut buf;
+    for i in (0..n).step_by(CHUNK) {
+        let k = (n - i).min(CHUNK);
+        // SAFETY: the caller's promise.
+        unsafe {
+            load(at, a.add(i * a_stride), a_stride, x.as_mut_ptr(), k);
+            load(bt, b.add(i * b_stride), b_stride, y.as_mut_ptr(), k);
+        }
+        f(i, x.as_ptr(), y.as_ptr(), k);
+    }
+}

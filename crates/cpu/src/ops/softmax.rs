@@ -83,6 +83,23 @@ impl Kernel for Weights {
     }
 }
 
+/// Softmax of `src * scale`; zeros where all of it is minus infinity.
+///
+/// # Safety
+/// Both are good for `n` values and apart.
+pub(super) unsafe fn weights(src: *const f32, dst: *mut f32, n: usize, scale: f32) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        map(Times(scale), src, dst, n);
+        let max = reduce::max(dst, n);
+        if max == f32::NEG_INFINITY {
+            // NaN was left out of the maximum: it stays
+            return (0..n).for_each(|i| *dst.add(i) = if (*dst.add(i)).is_nan() { f32::NAN } else { 0.0 });
+        }
+        dispatch(Weights { src: dst, dst, n, scale: 1.0, max, sink: 0.0 });
+    }
+}
+
 /// `x * scale + slope * mask`, the mask as second argument. Minus infinity in the mask wins over anything finite.
 #[derive(Clone, Copy)]
 struct Masked(f32, f32);

@@ -119,6 +119,57 @@ pub unsafe fn sum_sq_from(x: *const f32, n: usize, mean: f32) -> f64 {
     unsafe { dispatch(Sum { t: SquareFrom(mean), x, n }) }
 }
 
+struct Dot {
+    x: *const f32,
+    y: *const f32,
+    n: usize,
+}
+
+impl Kernel for Dot {
+    type Out = f64;
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) -> f64 {
+        // SAFETY: reads stay below n: the caller's promise.
+        unsafe {
+            let mut total = 0.0f64;
+            let mut start = 0;
+            while start < self.n {
+                let end = (start + BLOCK).min(self.n);
+                let mut acc = [V::splat(0.0); 4];
+                let mut i = start;
+                while i + 4 * LANES <= end {
+                    for (k, acc) in acc.iter_mut().enumerate() {
+                        let at = i + k * LANES;
+                        *acc = V::load(self.x.add(at)).fma(V::load(self.y.add(at)), *acc);
+                    }
+                    i += 4 * LANES;
+                }
+                let mut k = 0;
+                while i + LANES <= end {
+                    acc[k] = V::load(self.x.add(i)).fma(V::load(self.y.add(i)), acc[k]);
+                    i += LANES;
+                    k += 1;
+                }
+                if i < end {
+                    acc[3] = V::load_n(self.x.add(i), end - i).fma(V::load_n(self.y.add(i), end - i), acc[3]);
+                }
+                total += acc[0].add(acc[1]).add(acc[2].add(acc[3])).sum_f64();
+                start = end;
+            }
+            total
+        }
+    }
+}
+
+/// Sum of the products of two rows.
+///
+/// # Safety
+/// Both are good for `n` values.
+pub unsafe fn dot(x: *const f32, y: *const f32, n: usize) -> f64 {
+    // SAFETY: the caller's promise.
+    unsafe { dispatch(Dot { x, y, n }) }
+}
+
 struct Max {
     x: *const f32,
     n: usize,
