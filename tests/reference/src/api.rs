@@ -437,6 +437,110 @@ unsafe extern "C" {
         beta_slow: f32,
     ) -> T;
     pub safe fn ggml_rope_set_offset(a: T, n_offs: c_int) -> T;
+    pub safe fn ggml_rope_custom(
+        ctx: Ctx,
+        a: T,
+        b: T,
+        n_dims: c_int,
+        mode: c_int,
+        n_ctx_orig: c_int,
+        freq_base: f32,
+        freq_scale: f32,
+        ext_factor: f32,
+        attn_factor: f32,
+        beta_fast: f32,
+        beta_slow: f32,
+    ) -> T;
+    pub safe fn ggml_rope_custom_inplace(
+        ctx: Ctx,
+        a: T,
+        b: T,
+        n_dims: c_int,
+        mode: c_int,
+        n_ctx_orig: c_int,
+        freq_base: f32,
+        freq_scale: f32,
+        ext_factor: f32,
+        attn_factor: f32,
+        beta_fast: f32,
+        beta_slow: f32,
+    ) -> T;
+    pub safe fn ggml_rope_yarn_corr_dims(
+        n_dims: c_int,
+        n_ctx_orig: c_int,
+        freq_base: f32,
+        beta_fast: f32,
+        beta_slow: f32,
+        dims: *mut f32,
+    );
+    pub safe fn ggml_rope_ext_back(
+        ctx: Ctx,
+        a: T,
+        b: T,
+        c: T,
+        n_dims: c_int,
+        mode: c_int,
+        n_ctx_orig: c_int,
+        freq_base: f32,
+        freq_scale: f32,
+        ext_factor: f32,
+        attn_factor: f32,
+        beta_fast: f32,
+        beta_slow: f32,
+    ) -> T;
+    pub safe fn ggml_rope_multi_back(
+        ctx: Ctx,
+        a: T,
+        b: T,
+        c: T,
+        n_dims: c_int,
+        sections: *mut c_int,
+        mode: c_int,
+        n_ctx_orig: c_int,
+        freq_base: f32,
+        freq_scale: f32,
+        ext_factor: f32,
+        attn_factor: f32,
+        beta_fast: f32,
+        beta_slow: f32,
+    ) -> T;
+    pub safe fn ggml_out_prod(ctx: Ctx, a: T, b: T) -> T;
+    pub safe fn ggml_silu_back(ctx: Ctx, a: T, b: T) -> T;
+    pub safe fn ggml_rms_norm_back(ctx: Ctx, a: T, b: T, eps: f32) -> T;
+    pub safe fn ggml_soft_max_ext_back(ctx: Ctx, a: T, b: T, scale: f32, max_bias: f32) -> T;
+    pub safe fn ggml_soft_max_ext_back_inplace(ctx: Ctx, a: T, b: T, scale: f32, max_bias: f32) -> T;
+    pub safe fn ggml_repeat_back(ctx: Ctx, a: T, b: T) -> T;
+    pub safe fn ggml_get_rows_back(ctx: Ctx, a: T, b: T, c: T) -> T;
+    pub safe fn ggml_im2col_back(
+        ctx: Ctx,
+        a: T,
+        b: T,
+        ne: *mut i64,
+        s0: c_int,
+        s1: c_int,
+        p0: c_int,
+        p1: c_int,
+        d0: c_int,
+        d1: c_int,
+        is_2d: bool,
+    ) -> T;
+    pub safe fn ggml_pool_2d_back(
+        ctx: Ctx,
+        a: T,
+        af: T,
+        op: ggml_op_pool,
+        k0: c_int,
+        k1: c_int,
+        s0: c_int,
+        s1: c_int,
+        p0: f32,
+        p1: f32,
+    ) -> T;
+    pub safe fn ggml_flash_attn_back(ctx: Ctx, q: T, k: T, v: T, d: T, masked: bool) -> T;
+    pub safe fn ggml_cross_entropy_loss(ctx: Ctx, a: T, b: T) -> T;
+    pub safe fn ggml_cross_entropy_loss_back(ctx: Ctx, a: T, b: T, c: T) -> T;
+    pub safe fn ggml_opt_step_adamw(ctx: Ctx, a: T, grad: T, m: T, v: T, adamw_params: T) -> T;
+    pub safe fn ggml_opt_step_sgd(ctx: Ctx, a: T, grad: T, sgd_params: T) -> T;
     pub safe fn ggml_reshape(ctx: Ctx, a: T, b: T) -> T;
     pub safe fn ggml_reshape_1d(ctx: Ctx, a: T, ne0: i64) -> T;
     pub safe fn ggml_reshape_2d(ctx: Ctx, a: T, ne0: i64, ne1: i64) -> T;

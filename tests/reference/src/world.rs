@@ -82,6 +82,8 @@ pub struct World {
     rng: Rng,
     /// Also compute with three threads.
     pub three: bool,
+    /// Sources that computing writes over, as the steps of optimizers do.
+    pub written: Vec<T>,
 }
 
 /// The tensor at an address that a builder answered in this case; as safe as the builders are declared.
@@ -115,6 +117,7 @@ impl World {
                 used: 64,
                 rng: Rng(seed),
                 three: seed.is_multiple_of(4),
+                written: Vec::new(),
             };
             let result = case(&mut world);
             let used = world.used.div_ceil(64) + 1;
@@ -138,6 +141,12 @@ impl World {
             };
             assert_eq!(status, GGML_STATUS_SUCCESS);
         }
+    }
+
+    /// Gives a node the memory of a source of the same layout, as an allocator may where the operator can be computed in place.
+    pub fn place_over(&mut self, p: T, source: T) {
+        assert_eq!((t(p).ne, t(p).nb), (t(source).ne, t(source).nb));
+        assert_eq!(ggml_backend_tensor_alloc(self.buffer, p, t(source).data), GGML_STATUS_SUCCESS);
     }
 
     /// A leaf without values.
@@ -297,8 +306,9 @@ impl World {
     fn outside_unchanged(&mut self, nodes: &[T], before: &[u8]) -> Result<(), String> {
         let base = self.memory as usize;
         let mut own = vec![false; before.len()];
-        for &n in nodes {
-            let view = matches!(t(n).op, GGML_OP_VIEW | GGML_OP_PERMUTE | GGML_OP_TRANSPOSE | GGML_OP_RESHAPE);
+        for &n in nodes.iter().chain(&self.written) {
+            let view = !self.written.contains(&n)
+                && matches!(t(n).op, GGML_OP_VIEW | GGML_OP_PERMUTE | GGML_OP_TRANSPOSE | GGML_OP_RESHAPE);
             let (unit, size) = block(t(n).r#type);
             for i in each(ne(n)).filter(|i| !view && i[0] % unit == 0) {
                 let at = address(n, i) as usize - base;

@@ -82,8 +82,43 @@ const OPS: &[Op] = ops! {
     "argsort": |c, a, b, i| ggml_argsort(c, a, GGML_SORT_ORDER_ASC);
     "top_k": |c, a, b, i| ggml_top_k(c, a, 1);
     "tri": |c, a, b, i| ggml_tri(c, a, GGML_TRI_TYPE_LOWER);
+    "out_prod": |c, a, b, i| ggml_out_prod(c, a, b);
+    "repeat_back": |c, a, b, i| ggml_repeat_back(c, a, b);
+    "silu_back": |c, a, b, i| ggml_silu_back(c, a, b);
+    "rms_norm_back": |c, a, b, i| ggml_rms_norm_back(c, a, b, 1e-6);
+    "soft_max_back": |c, a, b, i| ggml_soft_max_ext_back(c, a, b, 1.0, 0.0);
+    "soft_max_back inplace": |c, a, b, i| ggml_soft_max_ext_back_inplace(c, a, b, 1.0, 0.0);
+    "get_rows_back": |c, a, b, i| ggml_get_rows_back(c, a, i, b);
+    "rope_back": |c, a, b, i| ggml_rope_ext_back(c, a, i, NONE, 4, 0, 0, 1e4, 1.0, 0.0, 1.0, 0.0, 0.0);
+    "rope_custom": |c, a, b, i| ggml_rope_custom(c, a, i, 4, 2, 0, 1e4, 1.0, 0.0, 1.0, 0.0, 0.0);
+    "im2col_back": |c, a, b, i| im2col_back(c, a);
+    "pool_2d_back": |c, a, b, i| ggml_pool_2d_back(c, a, b, GGML_OP_POOL_MAX, 1, 1, 1, 1, 0.0, 0.0);
+    "cross_entropy_loss": |c, a, b, i| ggml_cross_entropy_loss(c, a, b);
+    "cross_entropy_loss_back": |c, a, b, i| ggml_cross_entropy_loss_back(c, ggml_view_1d(c, b, 1, 0), a, b);
+    "opt_step_adamw": |c, a, b, i| step(c, a, b, true);
+    "opt_step_sgd": |c, a, b, i| step(c, a, b, false);
+    "flash_attn_back": |c, a, b, i| ggml_flash_attn_back(c, a, b, ggml_transpose(c, b), a, true);
     "flash_attn_ext": |c, a, b, i| ggml_flash_attn_ext(c, a, b, b, NONE, 1.0, 0.0, 0.0);
 };
+
+/// A kernel of one tap makes windows of an image, the channels first.
+fn im2col_back(c: Ctx, a: T) -> T {
+    let [channels, w, h, n] = t(a).ne;
+    let nb = t(a).nb[0];
+    // its shape alone is looked at
+    let kernel = ggml_view_3d(c, a, 1, 1, channels, nb, nb, 0);
+    let mut ne = [w, h, channels, n];
+    ggml_im2col_back(c, a, kernel, ne.as_mut_ptr(), 1, 1, 0, 0, 1, 1, true)
+}
+
+/// A step over `a`, which is made a parameter; its numbers, and for AdamW its moments, are elements of `b`.
+fn step(c: Ctx, a: T, b: T, adamw: bool) -> T {
+    t(a).flags |= GGML_TENSOR_FLAG_PARAM.0;
+    match adamw {
+        true => ggml_opt_step_adamw(c, a, b, b, b, ggml_view_1d(c, b, 7, 0)),
+        false => ggml_opt_step_sgd(c, a, b, ggml_view_1d(c, b, 2, 0)),
+    }
+}
 
 /// Every format that there is.
 fn every_type() -> Vec<ggml_type> {
@@ -113,7 +148,11 @@ fn case_41_support_and_computation_agree() {
                             let b = zeros(w, tb.unwrap_or(ty), ne, layout);
                             let ids = [ne[2], if ne[2] == 1 { 1 } else { ne[2] }, 1, 1];
                             // rows by index want ids for each matrix, rope and the like one for each token
-                            let shape = if op.name == "get_rows" { [2, ids[1], ne[3], 1] } else { [ids[0], 1, 1, 1] };
+                            let shape = match op.name {
+                                "get_rows" => [2, ids[1], ne[3], 1],
+                                "get_rows_back" => [ne[1], ids[1], ne[3], 1],
+                                _ => [ids[0], 1, 1, 1],
+                            };
                             let i = zeros(w, GGML_TYPE_I32, shape, Layout::Cont);
                             let out = (op.build)(w.ctx, [a, b, i]);
                             w.compute(out)
@@ -149,7 +188,11 @@ fn case_11_no_elements() {
                 World::with(4, |w| {
                     let a = zeros(w, ty, ne, Layout::Cont);
                     let b = zeros(w, ty, ne, Layout::Cont);
-                    let shape = if op.name == "get_rows" { [0, ne[2], ne[3], 1] } else { [ne[2], 1, 1, 1] };
+                    let shape = match op.name {
+                        "get_rows" => [0, ne[2], ne[3], 1],
+                        "get_rows_back" => [ne[1], ne[2], ne[3], 1],
+                        _ => [ne[2], 1, 1, 1],
+                    };
                     let i = zeros(w, GGML_TYPE_I32, shape, Layout::Cont);
                     let out = (op.build)(w.ctx, [a, b, i]);
                     let outcome = w.compute(out);
