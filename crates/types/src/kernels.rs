@@ -134,7 +134,10 @@ fn codebook(ty: Type) -> Option<Kernels> {
         Type::IQ3_XXS => entry!(IQ3_XXS, BlockIQ3XXS, Some(iq::encode_iq3_xxs), encode_iq3_xxs_weighted),
         Type::IQ3_S => entry!(IQ3_S, BlockIQ3S, Some(iq::encode_iq3_s), encode_iq3_s_weighted),
         Type::IQ1_S => entry!(IQ1_S, BlockIQ1S, None, encode_iq1_s_weighted),
-        Type::IQ1_M => entry!(IQ1_M, BlockIQ1M, Some(iq::encode_iq1_m), encode_iq1_m_weighted),
+        Type::IQ1_M => {
+            let searched: Option<Encode> = Some(iq::encode_iq1_m);
+            Kernels { encode_searched: searched, ..entry!(IQ1_M, BlockIQ1M, None, encode_iq1_m_weighted) }
+        }
         _ => return None,
     })
 }
@@ -258,7 +261,7 @@ pub fn to_f32(ty: Type, src: &[u8], dst: &mut [f32]) -> Result<(), Error> {
 /// saturate at 65504, and blocks too small for an f16 scale become 0.
 pub fn from_f32(ty: Type, src: &[f32], dst: &mut [u8]) -> Result<(), Error> {
     let kernels = kernels(ty);
-    let f = kernels.encode.ok_or(match kernels.encode_weighted {
+    let f = kernels.encode.or(kernels.encode_searched).ok_or(match kernels.encode_weighted {
         Some(_) => Error::NeedsImportance { ty },
         None => Error::Unsupported { ty, what: "conversion from f32" },
     })?;

@@ -80,6 +80,12 @@ fn codecs_agree_bit_for_bit() {
                 let k = at_level(ty, level);
                 let mut got = vec![0xff; bytes];
                 assert_eq!(k.encode.is_some(), base.encode.is_some());
+                if let (Some(f), Some(g)) = (base.encode_searched, k.encode_searched) {
+                    let mut want = vec![0; bytes];
+                    f(&x, &mut want);
+                    g(&x, &mut got);
+                    assert!(got == want, "{ty} searched encode at {level:?}, values {kind}");
+                }
                 if let Some(f) = k.encode {
                     f(&x, &mut got);
                     assert!(got == want, "{ty} encode at {level:?}, values {kind}");

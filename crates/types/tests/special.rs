@@ -200,7 +200,8 @@ fn every_format_has_its_kernels() {
         let k = kernels(ty);
         if CODEBOOK_TYPES.contains(&ty) {
             assert!(k.decode.is_some() && k.dot.is_some() && k.encode_weighted.is_some(), "{ty}");
-            assert_eq!(k.encode.is_none(), ty.requires_imatrix(), "{ty}");
+            assert_eq!(k.encode.is_none(), ty.requires_imatrix() || ty == Type::IQ1_M, "{ty}");
+            assert_eq!(k.encode_searched.is_some(), ty == Type::IQ1_M, "{ty}");
             continue;
         }
         let f8 = matches!(ty, Type::F8_E4M3 | Type::F8_E5M2);

@@ -4,6 +4,7 @@ use std::arch::x86_64::*;
 
 use super::isa::{half_at, load32};
 use super::unpack::{each_eighth, fives, nibbles, Super, Q2K, Q3K, Q4K, Q5K, Q6K};
+use super::unpack_iq::{IQ1M, IQ1S, IQ2S, IQ2XS, IQ2XXS, IQ3S, IQ3XXS};
 use crate::kernels::Decode;
 use crate::Type;
 
@@ -74,7 +75,7 @@ unsafe fn block256<S: Super>(b: *const u8, y: *mut f32) {
             _mm256_storeu_ps(ml.as_mut_ptr().add(8), _mm256_mul_ps(_mm256_cvtepi32_ps(hi), dmin));
         }
         each_eighth!(J => {
-            let q = _mm256_sub_epi8(S::codes::<J>(b), _mm256_set1_epi8(S::OFFSET));
+            let q = S::signed_codes::<J>(b);
             let (lo, hi) = (_mm256_castsi256_si128(q), _mm256_extracti128_si256(q, 1));
             let quads = [lo, _mm_srli_si128(lo, 8), hi, _mm_srli_si128(hi, 8)];
             for (i, &v) in quads.iter().enumerate() {
@@ -130,6 +131,13 @@ blocks256! {
     q4_k: Q4K;
     q5_k: Q5K;
     q6_k: Q6K;
+    iq2_xxs: IQ2XXS;
+    iq2_xs: IQ2XS;
+    iq2_s: IQ2S;
+    iq3_xxs: IQ3XXS;
+    iq3_s: IQ3S;
+    iq1_s: IQ1S;
+    iq1_m: IQ1M;
 }
 
 fn q8_k(src: &[u8], dst: &mut [f32]) {
@@ -164,6 +172,13 @@ pub(super) fn pick(ty: Type) -> Option<Decode> {
         Type::Q4_K => q4_k,
         Type::Q5_K => q5_k,
         Type::Q6_K => q6_k,
+        Type::IQ2_XXS => iq2_xxs,
+        Type::IQ2_XS => iq2_xs,
+        Type::IQ2_S => iq2_s,
+        Type::IQ3_XXS => iq3_xxs,
+        Type::IQ3_S => iq3_s,
+        Type::IQ1_S => iq1_s,
+        Type::IQ1_M => iq1_m,
         Type::Q8_K => q8_k,
         _ => return None,
     };

@@ -4,6 +4,7 @@ use std::arch::x86_64::*;
 
 use super::isa::{load32, sum8};
 use super::unpack::{each_eighth, scale_pair, Super, Q2K, Q3K, Q4K, Q5K, Q6K};
+use super::unpack_iq::{IQ1M, IQ1S, IQ2S, IQ2XS, IQ2XXS, IQ3S, IQ3XXS};
 use crate::kernels::{DotTile, Rows};
 use crate::Type;
 
@@ -34,7 +35,7 @@ unsafe fn group<S: Super, const R: usize, const C: usize>(
                     let scale = scale_pair::<J>(scales);
                     for c in 0..C {
                         let q = load32(y.ptr.add(c * y.stride + i * YB + 4 + 32 * J));
-                        // Codes are below 64, so the pair sums fit in i16.
+                        // Codes are at most 124, so the pair sums fit in i16.
                         sum[c] = _mm256_add_epi32(sum[c], _mm256_madd_epi16(scale, _mm256_maddubs_epi16(codes, q)));
                     }
                 });
@@ -65,6 +66,9 @@ super::isa::tiles!(group, Super, 256, 1);
 
 super::isa::tile_fn!("avx2,fma,f16c"; q2: Q2K, q3: Q3K, q4: Q4K, q5: Q5K, q6: Q6K);
 
+super::isa::tile_fn!("avx2,fma,f16c";
+    iq2_xxs: IQ2XXS, iq2_xs: IQ2XS, iq2_s: IQ2S, iq3_xxs: IQ3XXS, iq3_s: IQ3S, iq1_s: IQ1S, iq1_m: IQ1M);
+
 /// The dot product of `ty`, if it is one of these formats.
 pub(super) fn pick(ty: Type) -> Option<DotTile> {
     let f: DotTile = match ty {
@@ -73,6 +77,13 @@ pub(super) fn pick(ty: Type) -> Option<DotTile> {
         Type::Q4_K => q4,
         Type::Q5_K => q5,
         Type::Q6_K => q6,
+        Type::IQ2_XXS => iq2_xxs,
+        Type::IQ2_XS => iq2_xs,
+        Type::IQ2_S => iq2_s,
+        Type::IQ3_XXS => iq3_xxs,
+        Type::IQ3_S => iq3_s,
+        Type::IQ1_S => iq1_s,
+        Type::IQ1_M => iq1_m,
         _ => return None,
     };
     Some(f)

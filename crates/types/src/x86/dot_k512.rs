@@ -4,6 +4,7 @@ use std::arch::x86_64::*;
 
 use super::isa::{load32, sum8};
 use super::unpack::{each_quarter, Super, Q2K, Q3K, Q4K, Q5K, Q6K};
+use super::unpack_iq::{Grid, IQ1M, IQ1S, IQ2S, IQ2XS, IQ2XXS, IQ3S, IQ3XXS};
 use crate::kernels::{DotTile, Rows};
 use crate::Type;
 
@@ -97,6 +98,66 @@ super512!(Q6K, |b| {
     _mm512_ternarylogic_epi64(low, nib, high, 0xea)
 });
 
+/// Two vectors as one.
+#[inline(always)]
+unsafe fn join(lo: __m256i, hi: __m256i) -> __m512i {
+    // SAFETY: AVX-512 by the trait's contract.
+    unsafe { _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1) }
+}
+
+/// Codes 64 J .. 64 J + 64 of a codebook format with signs.
+#[inline(always)]
+unsafe fn signed64<S: Grid, const J: usize>(b: *const u8) -> __m512i {
+    // SAFETY: a whole block and the instruction set by the trait's contract.
+    unsafe {
+        // J is below 4.
+        let m = match J {
+            0 => join(S::magnitudes::<0>(b), S::magnitudes::<1>(b)),
+            1 => join(S::magnitudes::<2>(b), S::magnitudes::<3>(b)),
+            2 => join(S::magnitudes::<4>(b), S::magnitudes::<5>(b)),
+            _ => join(S::magnitudes::<6>(b), S::magnitudes::<7>(b)),
+        };
+        let signs = _mm512_castsi256_si512(S::signs(b));
+        let eight = _mm512_permutexvar_epi64(_mm512_set1_epi64(J as i64), signs);
+        let pick = _mm512_set_epi64(
+            0x0707_0707_0707_0707,
+            0x0606_0606_0606_0606,
+            0x0505_0505_0505_0505,
+            0x0404_0404_0404_0404,
+            0x0303_0303_0303_0303,
+            0x0202_0202_0202_0202,
+            0x0101_0101_0101_0101,
+            0,
+        );
+        let bit = _mm512_set1_epi64(0x8040_2010_0804_0201_u64 as i64);
+        let on = _mm512_test_epi8_mask(_mm512_shuffle_epi8(eight, pick), bit);
+        let offset = _mm512_set1_epi8(S::OFFSET);
+        _mm512_mask_sub_epi8(_mm512_add_epi8(offset, m), on, offset, m)
+    }
+}
+
+/// Codes 64 J .. 64 J + 64 from two vectors of 32.
+#[inline(always)]
+unsafe fn joined64<S: Super, const J: usize>(b: *const u8) -> __m512i {
+    // SAFETY: a whole block and the instruction set by the trait's contract; J is below 4.
+    unsafe {
+        match J {
+            0 => join(S::codes::<0>(b), S::codes::<1>(b)),
+            1 => join(S::codes::<2>(b), S::codes::<3>(b)),
+            2 => join(S::codes::<4>(b), S::codes::<5>(b)),
+            _ => join(S::codes::<6>(b), S::codes::<7>(b)),
+        }
+    }
+}
+
+super512!(IQ2XXS, |b| signed64::<Self, J>(b));
+super512!(IQ2XS, |b| signed64::<Self, J>(b));
+super512!(IQ2S, |b| signed64::<Self, J>(b));
+super512!(IQ3XXS, |b| signed64::<Self, J>(b));
+super512!(IQ3S, |b| signed64::<Self, J>(b));
+super512!(IQ1S, |b| joined64::<Self, J>(b));
+super512!(IQ1M, |b| joined64::<Self, J>(b));
+
 /// C columns with one row of x. Each pair has its own sums, so C does not show in the result.
 #[inline(always)]
 unsafe fn group<S: Super512, const R: usize, const C: usize>(
@@ -135,7 +196,7 @@ unsafe fn group<S: Super512, const R: usize, const C: usize>(
                     let scale = _mm512_permutexvar_epi16(at, scales);
                     for c in 0..C {
                         let q = _mm512_loadu_si512(y.ptr.add(c * y.stride + i * YB + 4 + 64 * J).cast());
-                        // Codes are below 64, so the pair sums fit in i16.
+                        // Codes are at most 124, so the pair sums fit in i16.
                         sum[c] = _mm512_dpwssd_epi32(sum[c], scale, _mm512_maddubs_epi16(codes, q));
                     }
                 });
@@ -167,7 +228,8 @@ unsafe fn group<S: Super512, const R: usize, const C: usize>(
 super::isa::tiles!(group, Super512, 256, 1);
 
 super::isa::tile_fn!("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni";
-    q2: Q2K, q3: Q3K, q4: Q4K, q5: Q5K, q6: Q6K);
+    q2: Q2K, q3: Q3K, q4: Q4K, q5: Q5K, q6: Q6K,
+    iq2_xxs: IQ2XXS, iq2_xs: IQ2XS, iq2_s: IQ2S, iq3_xxs: IQ3XXS, iq3_s: IQ3S, iq1_s: IQ1S, iq1_m: IQ1M);
 
 /// The dot product of `ty`, if it is one of these formats; the machine has the level `Avx512`.
 pub(super) fn pick(ty: Type) -> Option<DotTile> {
@@ -177,6 +239,13 @@ pub(super) fn pick(ty: Type) -> Option<DotTile> {
         Type::Q4_K => q4,
         Type::Q5_K => q5,
         Type::Q6_K => q6,
+        Type::IQ2_XXS => iq2_xxs,
+        Type::IQ2_XS => iq2_xs,
+        Type::IQ2_S => iq2_s,
+        Type::IQ3_XXS => iq3_xxs,
+        Type::IQ3_S => iq3_s,
+        Type::IQ1_S => iq1_s,
+        Type::IQ1_M => iq1_m,
         _ => return None,
     };
     Some(f)

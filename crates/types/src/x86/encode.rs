@@ -272,7 +272,6 @@ pub(super) fn pick(ty: Type) -> Option<Encode> {
         Type::IQ2_S => iq2_s,
         Type::IQ3_XXS => iq3_xxs,
         Type::IQ3_S => iq3_s,
-        Type::IQ1_M => iq1_m,
         Type::Q8_K => q8_k,
         Type::IQ4_NL => iq4_nl,
         Type::IQ4_XS => iq4_xs,
@@ -291,6 +290,7 @@ pub(super) fn pick(ty: Type) -> Option<Encode> {
 pub(super) fn pick_searched(ty: Type) -> Option<Encode> {
     match ty {
         Type::IQ4_NL => Some(iq4_nl_s),
+        Type::IQ1_M => Some(iq1_m),
         _ => None,
     }
 }

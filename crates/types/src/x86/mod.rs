@@ -1,6 +1,6 @@
 //! The fast paths of x86-64. Decoding and encoding give the portable results bit for bit; dot products differ from the
 //! portable ones in the order of the float sums only. `isa` holds what AVX2 and AVX-512 VNNI do differently, `unpack`
-//! the codes of each format as vectors; `decode`, `encode`, `convert`, `dot_block`, `dot_k`, `dot_k512`, `dot_float` stand on them.
+//! and `unpack_iq` the codes of each format as vectors; `decode`, `encode`, `convert`, `dot_block`, `dot_k`, `dot_k512`, `dot_float` stand on them.
 //! Imports: block, clean, float, kernels' types, the portable codecs.
 
 // Loops over const R, C and lanes index several arrays at once.
@@ -15,6 +15,7 @@ mod dot_k512;
 mod encode;
 mod isa;
 mod unpack;
+mod unpack_iq;
 
 use crate::kernels::{Kernels, Level};
 use crate::Type;

@@ -56,6 +56,12 @@ pub(crate) trait Super {
     const OFFSET: i8;
     /// Codes of elements 32 J .. 32 J + 32; J is a constant, so that shifts are immediate.
     unsafe fn codes<const J: usize>(b: *const u8) -> __m256i;
+    /// Codes less the offset (and what else the minima hold beside it), signed; for decoding where `SYMMETRIC`.
+    #[inline(always)]
+    unsafe fn signed_codes<const J: usize>(b: *const u8) -> __m256i {
+        // SAFETY: the trait's contract.
+        unsafe { _mm256_sub_epi8(Self::codes::<J>(b), _mm256_set1_epi8(Self::OFFSET)) }
+    }
     /// Scales as i16: the low half holds those of the groups 0, 2, .. 14 of 16 elements, the high half the odd ones.
     unsafe fn scales(b: *const u8) -> __m256i;
     /// Minima of the 16 groups of 16 as i16, in order: what each code sum of y is multiplied by and subtracted.
@@ -77,7 +83,7 @@ pub(crate) unsafe fn scale_pair<const J: usize>(scales: __m256i) -> __m256i {
 
 /// Even and odd bytes of 16, as i16 in the two halves.
 #[inline(always)]
-unsafe fn even_odd(even: __m128i, odd: __m128i) -> __m256i {
+pub(super) unsafe fn even_odd(even: __m128i, odd: __m128i) -> __m256i {
     // SAFETY: AVX2 by the contract of Super.
     unsafe { _mm256_inserti128_si256(_mm256_castsi128_si256(even), odd, 1) }
 }
