@@ -219,6 +219,60 @@ static void sequences(void) {
     BAD("col2im_1d: padding", "ggml_col2im_1d", ggml_col2im_1d(ctx, F(2, 12, 5), 2, 3, 6));
 }
 
+static struct ggml_tensor * param(struct ggml_tensor * t) {
+    ggml_set_param(t);
+    return t;
+}
+
+static void training(void) {
+    BAD("out_prod", "ggml_out_prod", ggml_out_prod(ctx, F(2, 4, 3), F(2, 5, 4)));
+    BAD("out_prod: batches", "ggml_out_prod", ggml_out_prod(ctx, F(3, 4, 3, 2), F(3, 5, 3, 3)));
+    BAD("out_prod: transposed", "ggml_out_prod", ggml_out_prod(ctx, ggml_transpose(ctx, F(2, 4, 3)), F(2, 5, 4)));
+    BAD("out_prod: overflow", "ggml_out_prod", ggml_out_prod(ctx, F(2, (int64_t) 1 << 40, 0), F(2, (int64_t) 1 << 40, 0)));
+    BAD("repeat_back", "ggml_repeat_back", ggml_repeat_back(ctx, F(2, 6, 4), F(2, 4, 4)));
+    BAD("repeat_back: larger", "ggml_repeat_back", ggml_repeat_back(ctx, F(1, 6), F(1, 12)));
+    BAD("repeat_back to nothing", "ggml_repeat_back", ggml_repeat_back(ctx, F(1, 6), F(1, 0)));
+    BAD("silu_back", "ggml_silu_back", ggml_silu_back(ctx, F(2, 6, 4), F(2, 4, 6)));
+    BAD("silu_back: NULL", "ggml_silu_back", ggml_silu_back(ctx, F(2, 6, 4), NULL));
+    BAD("rms_norm_back", "ggml_rms_norm_back", ggml_rms_norm_back(ctx, F(2, 6, 4), F(2, 6, 1), 1e-6f));
+    BAD("rms_norm_back: eps", "ggml_rms_norm_back", ggml_rms_norm_back(ctx, F(2, 6, 4), F(2, 6, 4), -1));
+    BAD("soft_max_back", "ggml_soft_max_ext_back", ggml_soft_max_ext_back(ctx, F(2, 6, 4), F(2, 6, 5), 1, 0));
+    BAD("soft_max_back inplace", "ggml_soft_max_ext_back_inplace", ggml_soft_max_ext_back_inplace(ctx, F(2, 6, 4), F(2, 3, 4), 1, 0));
+    BAD("get_rows_back", "ggml_get_rows_back", ggml_get_rows_back(ctx, F(2, 6, 4), T(I32, 1, 3), F(2, 6, 9)));
+    BAD("get_rows_back: rows", "ggml_get_rows_back", ggml_get_rows_back(ctx, F(2, 6, 4), T(I32, 1, 4), F(2, 5, 9)));
+    BAD("get_rows_back by numbers", "ggml_get_rows_back", ggml_get_rows_back(ctx, F(2, 6, 4), F(1, 4), F(2, 6, 9)));
+    BAD("get_rows_back: batches", "ggml_get_rows_back", ggml_get_rows_back(ctx, F(3, 6, 4, 2), T(I32, 2, 4, 2), F(3, 6, 9, 3)));
+    BAD("rope_back", "ggml_rope_ext_back", ggml_rope_ext_back(ctx, F(3, 8, 2, 3), T(I32, 1, 2), NULL, 8, 0, 0, 1e4f, 1, 0, 1, 0, 0));
+    BAD("rope_multi_back", "ggml_rope_multi_back", ggml_rope_multi_back(ctx, F(3, 8, 2, 3), T(I32, 1, 3), NULL, 4, (int[]){ 1, 1, 1, 1 }, GGML_ROPE_TYPE_MROPE, 0, 1e4f, 1, 0, 1, 0, 0));
+    BAD("rope_custom", "ggml_rope_custom", ggml_rope_custom(ctx, F(3, 8, 2, 3), T(I32, 1, 3), 7, 0, 0, 1e4f, 1, 0, 1, 0, 0));
+    BAD("rope_custom_inplace", "ggml_rope_custom_inplace", ggml_rope_custom_inplace(ctx, F(3, 8, 2, 3), T(I32, 1, 2), 8, 0, 0, 1e4f, 1, 0, 1, 0, 0));
+    int64_t image[4] = { 8, 8, 2, 1 }, minus[4] = { 8, -8, 2, 1 }, huge[4] = { INT64_MAX, INT64_MAX, 2, 1 };
+    BAD("im2col_back", "ggml_im2col_back", ggml_im2col_back(ctx, F(4, 18, 6, 5, 1), T(F16, 4, 3, 3, 2, 4), image, 1, 1, 0, 0, 1, 1, true));
+    BAD("im2col_back: channels", "ggml_im2col_back", ggml_im2col_back(ctx, F(4, 27, 6, 6, 1), T(F16, 4, 3, 3, 3, 4), image, 1, 1, 0, 0, 1, 1, true));
+    BAD("im2col_back: stride 0", "ggml_im2col_back", ggml_im2col_back(ctx, F(4, 18, 6, 6, 1), T(F16, 4, 3, 3, 2, 4), image, 1, 0, 0, 0, 1, 1, true));
+    BAD("im2col_back: negative shape", "ggml_im2col_back", ggml_im2col_back(ctx, F(4, 18, 6, 6, 1), T(F16, 4, 3, 3, 2, 4), minus, 1, 1, 0, 0, 1, 1, true));
+    BAD("im2col_back: overflow", "ggml_im2col_back", ggml_im2col_back(ctx, F(4, 18, 6, 6, 1), T(F16, 4, 3, 3, 2, 4), huge, 1, 1, 0, 0, 1, 1, true));
+    BAD("im2col_back: no shape", "ggml_im2col_back", ggml_im2col_back(ctx, F(4, 18, 6, 6, 1), T(F16, 4, 3, 3, 2, 4), NULL, 1, 1, 0, 0, 1, 1, true));
+    BAD("im2col_back: a batch in one dimension", "ggml_im2col_back", ggml_im2col_back(ctx, F(3, 24, 6, 2), T(F16, 3, 3, 8, 4), (int64_t[]){ 8, 8, 2, 2 }, 1, 1, 0, 0, 1, 1, false));
+    BAD("pool_2d_back", "ggml_pool_2d_back", ggml_pool_2d_back(ctx, F(3, 4, 3, 2), F(3, 8, 8, 2), GGML_OP_POOL_MAX, 2, 2, 2, 2, 0, 0));
+    BAD("pool_2d_back: planes", "ggml_pool_2d_back", ggml_pool_2d_back(ctx, F(3, 4, 4, 3), F(3, 8, 8, 2), GGML_OP_POOL_AVG, 2, 2, 2, 2, 0, 0));
+    BAD("pool_2d_back: no such", "ggml_pool_2d_back", ggml_pool_2d_back(ctx, F(3, 4, 4, 2), F(3, 8, 8, 2), (enum ggml_op_pool) 7, 2, 2, 2, 2, 0, 0));
+    BAD("pool_2d_back: stride 0", "ggml_pool_2d_back", ggml_pool_2d_back(ctx, F(3, 4, 4, 2), F(3, 8, 8, 2), GGML_OP_POOL_AVG, 2, 2, 0, 2, 0, 0));
+    BAD("flash_attn_back", "ggml_flash_attn_back", ggml_flash_attn_back(ctx, F(3, 8, 3, 4), F(3, 8, 5, 2), F(3, 8, 5, 2), F(3, 8, 3, 4), true));
+    BAD("flash_attn_back: heads", "ggml_flash_attn_back", ggml_flash_attn_back(ctx, F(3, 8, 3, 3), F(3, 8, 5, 2), F(3, 5, 8, 2), F(3, 8, 3, 3), true));
+    BAD("flash_attn_back: gradient", "ggml_flash_attn_back", ggml_flash_attn_back(ctx, F(3, 8, 3, 4), F(3, 8, 5, 2), F(3, 5, 8, 2), F(3, 8, 4, 4), false));
+    BAD("cross_entropy_loss", "ggml_cross_entropy_loss", ggml_cross_entropy_loss(ctx, F(2, 8, 3), F(2, 8, 1)));
+    BAD("cross_entropy_loss_back: labels", "ggml_cross_entropy_loss_back", ggml_cross_entropy_loss_back(ctx, F(1, 1), F(2, 8, 3), F(2, 8, 1)));
+    BAD("cross_entropy_loss_back: gradient", "ggml_cross_entropy_loss_back", ggml_cross_entropy_loss_back(ctx, F(1, 3), F(2, 8, 3), F(2, 8, 3)));
+    BAD("opt_step_adamw: no parameter", "ggml_opt_step_adamw", ggml_opt_step_adamw(ctx, F(1, 8), F(1, 8), F(1, 8), F(1, 8), F(1, 7)));
+    BAD("opt_step_adamw: gradient", "ggml_opt_step_adamw", ggml_opt_step_adamw(ctx, param(F(1, 8)), F(1, 9), F(1, 8), F(1, 8), F(1, 7)));
+    BAD("opt_step_adamw: moment", "ggml_opt_step_adamw", ggml_opt_step_adamw(ctx, param(F(1, 8)), F(1, 8), F(1, 8), F(2, 8, 2), F(1, 7)));
+    BAD("opt_step_adamw: numbers", "ggml_opt_step_adamw", ggml_opt_step_adamw(ctx, param(F(1, 8)), F(1, 8), F(1, 8), F(1, 8), F(1, 6)));
+    BAD("opt_step_adamw: numbers in half", "ggml_opt_step_adamw", ggml_opt_step_adamw(ctx, param(F(1, 8)), F(1, 8), F(1, 8), F(1, 8), T(F16, 1, 7)));
+    BAD("opt_step_sgd: no parameter", "ggml_opt_step_sgd", ggml_opt_step_sgd(ctx, F(1, 8), F(1, 8), F(1, 2)));
+    BAD("opt_step_sgd: numbers", "ggml_opt_step_sgd", ggml_opt_step_sgd(ctx, param(F(1, 8)), F(1, 8), F(1, 3)));
+}
+
 static void nothing(struct ggml_tensor * dst, int ith, int nth, void * data) { (void) dst; (void) ith; (void) nth; (void) data; }
 static void nothing1(struct ggml_tensor * dst, const struct ggml_tensor * a, int ith, int nth, void * data) { (void) a; nothing(dst, ith, nth, data); }
 
@@ -242,6 +296,7 @@ int main(void) {
     products();
     convolutions();
     sequences();
+    training();
     customs();
     ggml_backend_free(cpu);
     ggml_free(ctx);

@@ -9,7 +9,7 @@ use super::rules::*;
 use super::softmax;
 use super::vec::map::{map2, Map2};
 use super::vec::{reduce, Lanes};
-use crate::entry::{all_tasks, OpEntry};
+use crate::entry::OpEntry;
 use crate::node::{src, Node, View};
 use crate::team::Team;
 use ggml_oxide_abi::*;
@@ -177,6 +177,19 @@ fn work(op: &ggml_tensor, nth: usize) -> usize {
     values.and_then(|n| n.checked_mul(4)?.checked_mul(nth)).unwrap_or(usize::MAX)
 }
 
+/// Multiply-adds below which waking others costs more than it gives.
+const SMALL: i64 = 20_000;
+
+fn n_tasks(op: &ggml_tensor, nth: usize) -> usize {
+    let keys = src(op, 1).map_or(0, |k| k.ne[1]);
+    let cost = src(op, 0).map_or(0, |q| shape::nelements(q).saturating_mul(keys));
+    if cost < SMALL {
+        1
+    } else {
+        nth
+    }
+}
+
 fn supports(op: &ggml_tensor) -> Rule {
     let (q, k, v, d) = (src(op, 0)?, src(op, 1)?, src(op, 2)?, src(op, 3)?);
     for t in [q, k, v, d] {
@@ -193,4 +206,4 @@ fn supports(op: &ggml_tensor) -> Rule {
 }
 
 /// FLASH_ATTN_BACK. Parameter 0: whether query `i` reads the keys up to `keys - queries + i` only.
-pub static FLASH_BACK: OpEntry = OpEntry { supports, work, n_tasks: all_tasks, run };
+pub static FLASH_BACK: OpEntry = OpEntry { supports, work, n_tasks, run };
