@@ -150,7 +150,7 @@ pub unsafe fn conv_3d(ctx: Ctx, call: &str, a: T, b: T, ic: i64, axes: [Axis; 3]
         let ty = gathered(a);
         let cols = step(ctx, call, [a, b], |[a, b]| conv::im2col_3d(a, b, ic, axes, ty))?;
         let (c, k, s) = (ne(cols), ne(a), ne(b));
-        // a rule above has refused `ic` unless it divides both; an empty batch has no depth to be found
+        // a kernel that `ic` does not divide is refused by the reshape; an empty batch has no depth to be found
         let (oc, n) = (k[3].checked_div(ic).unwrap_or(0), s[3].checked_div(ic).unwrap_or(0));
         let od = c[3].checked_div(n).unwrap_or(0);
         let right = reshape(ctx, call, a, [product(&[k[0], k[1], k[2], ic]), oc, 1, 1])?;

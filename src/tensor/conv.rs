@@ -75,13 +75,12 @@ pub fn im2col_back(
     Ok(spec.params([x.s, y.s, x.p, y.p, x.d, y.d, two_d.into()]))
 }
 
-/// IM2COL_3D: kernel `a` [KW, KH, KD, IC*OC], volume `b` [W, H, D, IC*N] give `ty` [IC*KD*KH*KW, OW, OH, OD*N].
+/// IM2COL_3D: kernel `a` [KW, KH, KD, ..] of which only these sizes count, volume `b` [W, H, D, IC*N] give `ty` [IC*KD*KH*KW, OW, OH, OD*N].
 pub fn im2col_3d(a: &ggml_tensor, b: &ggml_tensor, ic: i64, axes: [Axis; 3], ty: ggml_type) -> Result<NodeSpec, Error> {
     let channels = i32::try_from(ic).ok().filter(|&n| n > 0);
     let Some(channels) = channels else {
         return Err(Error::argument(format!("{ic} input channels: there must be 1 to 2^31 - 1")));
     };
-    require!(divides(ic, a.ne[3]), "{}: ne[3] must be a multiple of {ic} channels", show("src0", a));
     require!(divides(ic, b.ne[3]), "{}: ne[3] must be a multiple of {ic} channels", show("src1", b));
     let [x, y, z] = axes;
     let od = windows_or_error(z, b.ne[2], a.ne[2], a, b)?;

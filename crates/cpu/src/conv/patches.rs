@@ -106,8 +106,8 @@ impl Geometry {
     /// Of a node with parameters s0 s1 s2 p0 p1 p2 d0 d1 d2 and channels packed into dimension 3.
     fn volume(op: &ggml_tensor, channels: i64, out: [i64; 3]) -> Result<Geometry, &'static str> {
         let (a, b, p) = (src(op, 0)?, src(op, 1)?, &op.op_params);
-        if channels < 1 || b.ne[3] % channels != 0 || a.ne[3] % channels != 0 {
-            return Err("the channels must divide dimension 3 of kernel and image");
+        if channels < 1 || b.ne[3] % channels != 0 {
+            return Err("the channels must divide dimension 3 of the image");
         }
         let three = |i: usize| [p[i].into(), p[i + 1].into(), p[i + 2].into()];
         Ok(Geometry {

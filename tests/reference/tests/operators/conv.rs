@@ -340,7 +340,9 @@ fn conv_3d() {
                     let name = |what: &str| format!("{what} {} {na:?} {nb:?} {x:?} {lb:?}", type_name(ta));
                     let [[s0, s1, s2], [p0, p1, p2], [d0, d1, d2]] = [x.s, x.p, x.d].map(|a| a.map(|n| n as i32));
                     s.case(lb.contiguous(), name("im2col"), |w| {
-                        let (a, b) = (w.source(ta, na, Layout::Cont, &PLAIN), w.source(GGML_TYPE_F32, nb, lb, &PLAIN));
+                        // only the size of the window counts
+                        let a = w.source(ta, [k[0], k[1], k[2], 1], Layout::Cont, &PLAIN);
+                        let b = w.source(GGML_TYPE_F32, nb, lb, &PLAIN);
                         let y = read(b);
                         let want = Arr::from_fn([ic * k[0] * k[1] * k[2], o[0], o[1], o[2] * n], |[t, ow, oh, r]| {
                             let (tw, th, td) = (t % k[0], t / k[0] % k[1], t / k[0] / k[1] % k[2]);
