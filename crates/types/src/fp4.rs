@@ -18,7 +18,7 @@ pub(crate) fn half_power(e: u8) -> f32 {
 /// Half of the value of an unsigned 8-bit float: 4 exponent bits (bias 7), 3 mantissa bits. 0x7f counts as 0; the top
 /// bit is not looked at otherwise.
 #[inline(always)]
-pub(crate) fn half_ue4m3(b: u8) -> f32 {
+pub(crate) const fn half_ue4m3(b: u8) -> f32 {
     let (e, m) = ((b >> 3 & 15) as u32, (b & 7) as u32);
     match b {
         0x7f => 0.0,

@@ -12,6 +12,8 @@ pub(crate) trait Isa: Copy {
     unsafe fn bias(b: i8, y: __m256i) -> __m256i;
     /// Sums of four adjacent (x - bias) * y, as 8 x i32; x at most 63 (any byte for VNNI), unsigned; y signed, -128 included.
     unsafe fn dot(x: __m256i, y: __m256i, bias: __m256i) -> __m256i;
+    /// `v` in byte j where bit j of the word at `p` is set, else 0. Four readable bytes at `p`.
+    unsafe fn spread(p: *const u8, v: i8) -> __m256i;
 }
 
 #[derive(Clone, Copy)]
@@ -33,6 +35,12 @@ impl Isa for Avx2 {
             _mm256_madd_epi16(p, _mm256_set1_epi16(1))
         }
     }
+
+    #[inline(always)]
+    unsafe fn spread(p: *const u8, v: i8) -> __m256i {
+        // SAFETY: AVX2 and the bytes by the trait's contract.
+        unsafe { _mm256_and_si256(super::unpack::bits(p), _mm256_set1_epi8(v)) }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -52,6 +60,12 @@ impl Isa for Vnni {
     unsafe fn dot(x: __m256i, y: __m256i, bias: __m256i) -> __m256i {
         // SAFETY: AVX-512 VNNI and VL by the trait's contract.
         unsafe { _mm256_dpbusd_epi32(bias, x, y) }
+    }
+
+    #[inline(always)]
+    unsafe fn spread(p: *const u8, v: i8) -> __m256i {
+        // SAFETY: AVX-512 BW and VL and the bytes by the trait's contract.
+        unsafe { _mm256_maskz_set1_epi8(p.cast::<u32>().read_unaligned(), v) }
     }
 }
 
@@ -101,10 +115,10 @@ pub(crate) unsafe fn sum8(v: __m256) -> f32 {
 
 /// Defines `tile::<P>` over blocks of `$block` elements, `$rows` rows at a time for a single column: covers a DotTile's rows and columns with calls of `$group::<P, R, C>`, each pair in one of them.
 macro_rules! tiles {
-    ($group:ident, $bound:ident, $block:literal, $rows:literal) => {
+    ($group:ident, $bound:ident, $block:expr, $rows:literal) => {
         #[inline(always)]
         unsafe fn tile<P: $bound>(n: usize, x: Rows, y: Rows, out: *mut f32, out_stride: usize) {
-            let nb = n / $block;
+            let nb = n / ($block);
             // SAFETY: every group stays inside the rows and results that DotTile's contract covers.
             unsafe {
                 let at = |r: usize, c: usize| {

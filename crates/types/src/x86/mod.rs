@@ -10,8 +10,11 @@ mod convert;
 mod decode;
 mod dot_block;
 mod dot_float;
+mod dot_iq4;
 mod dot_k;
 mod dot_k512;
+mod dot_ternary;
+mod dot_wide;
 mod encode;
 mod isa;
 mod unpack;
@@ -30,6 +33,9 @@ pub(crate) fn upgrade(ty: Type, level: Level, base: Kernels) -> Kernels {
         encode_weighted: encode::pick_weighted(ty).or(base.encode_weighted),
         dot: dot_block::pick(ty, level)
             .or_else(|| if level >= Level::Avx512 { dot_k512::pick(ty) } else { dot_k::pick(ty) })
+            .or(dot_wide::pick(ty, level))
+            .or(dot_ternary::pick(ty, level))
+            .or(dot_iq4::pick(ty, level))
             .or(dot_float::pick(ty, level))
             .or(base.dot),
     }

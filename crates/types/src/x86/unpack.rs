@@ -18,19 +18,18 @@ pub(crate) unsafe fn nibbles(p: *const u8) -> __m256i {
     }
 }
 
-/// Bit j of the word at `p` as 16 in byte j, 0 where the bit is clear.
+/// Bit j of the word at `p` as byte j: all bits where it is set, 0 where it is clear.
 ///
 /// # Safety
 /// AVX2; four readable bytes at `p`.
 #[inline(always)]
-unsafe fn spread_bits(p: *const u8) -> __m256i {
+pub(crate) unsafe fn bits(p: *const u8) -> __m256i {
     // SAFETY: the caller's contract.
     unsafe {
         let word = _mm256_set1_epi32(p.cast::<i32>().read_unaligned());
         let pick = _mm256_setr_epi64x(0, 0x0101_0101_0101_0101, 0x0202_0202_0202_0202, 0x0303_0303_0303_0303);
         let bit = _mm256_set1_epi64x(0x8040_2010_0804_0201_u64 as i64);
-        let on = _mm256_cmpeq_epi8(_mm256_and_si256(_mm256_shuffle_epi8(word, pick), bit), bit);
-        _mm256_and_si256(on, _mm256_set1_epi8(16))
+        _mm256_cmpeq_epi8(_mm256_and_si256(_mm256_shuffle_epi8(word, pick), bit), bit)
     }
 }
 
@@ -41,7 +40,7 @@ unsafe fn spread_bits(p: *const u8) -> __m256i {
 #[inline(always)]
 pub(crate) unsafe fn fives(qh: *const u8, qs: *const u8) -> __m256i {
     // SAFETY: the caller's contract.
-    unsafe { _mm256_or_si256(nibbles(qs), spread_bits(qh)) }
+    unsafe { _mm256_or_si256(nibbles(qs), _mm256_and_si256(bits(qh), _mm256_set1_epi8(16))) }
 }
 
 /// A K-quant format: 256 codes in 8 vectors, and what its scales multiply.
@@ -306,6 +305,112 @@ impl Super for Q6K {
     unsafe fn d(b: *const u8) -> (f32, f32) {
         // SAFETY: a whole block by the trait's contract.
         unsafe { (super::isa::half_at(b.add(208)), 0.0) }
+    }
+}
+
+/// A table of 16 bytes in both halves.
+///
+/// # Safety
+/// AVX2.
+#[inline(always)]
+pub(crate) unsafe fn table(values: &[i8; 16]) -> __m256i {
+    // SAFETY: AVX2 by the caller's contract; 16 bytes.
+    unsafe { _mm256_broadcastsi128_si256(_mm_loadu_si128(values.as_ptr().cast())) }
+}
+
+/// Nibbles of two groups of 8 bytes: in each the low ones, then the high ones.
+///
+/// # Safety
+/// AVX2; 16 readable bytes at `p`.
+#[inline(always)]
+pub(crate) unsafe fn fp4_16(p: *const u8) -> __m256i {
+    // SAFETY: the caller's contract.
+    unsafe { _mm256_permute4x64_epi64(nibbles(p), 0b11_01_10_00) }
+}
+
+/// 32 codes of two bits from 8 bytes, the first in the lowest bits.
+///
+/// # Safety
+/// AVX2; 8 readable bytes at `p`.
+#[inline(always)]
+pub(crate) unsafe fn pairs(p: *const u8) -> __m256i {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let v = _mm_loadl_epi64(p.cast());
+        let (low, high) = (_mm_and_si128(v, _mm_set1_epi8(15)), _mm_and_si128(_mm_srli_epi16(v, 4), _mm_set1_epi8(15)));
+        // A nibble times 1 + 2^6 has its upper two bits where the next byte begins.
+        let w = _mm256_mullo_epi16(_mm256_cvtepu8_epi16(_mm_unpacklo_epi8(low, high)), _mm256_set1_epi16(65));
+        _mm256_and_si256(w, _mm256_set1_epi8(3))
+    }
+}
+
+/// 256 codes of tq2_0.
+///
+/// # Safety
+/// AVX2; a whole block at `b`.
+#[inline(always)]
+pub(crate) unsafe fn tq2(b: *const u8) -> [__m256i; 8] {
+    // SAFETY: the caller's contract.
+    unsafe {
+        [twos::<0>(b), twos::<1>(b), twos::<2>(b), twos::<3>(b), twos::<4>(b), twos::<5>(b), twos::<6>(b), twos::<7>(b)]
+    }
+}
+
+/// 256 codes of tq1_0: a digit is the byte, as a fraction of 256, times 3; the next one comes from what that leaves.
+///
+/// # Safety
+/// AVX2; a whole block at `b`.
+#[inline(always)]
+pub(crate) unsafe fn tq1(b: *const u8) -> [__m256i; 8] {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let triple = |v| _mm256_add_epi8(v, _mm256_add_epi8(v, v));
+        // 1 from 86 on, 2 from 171 on.
+        let digit = |v| {
+            let one = _mm256_cmpeq_epi8(_mm256_max_epu8(v, _mm256_set1_epi8(86)), v);
+            let two = _mm256_cmpeq_epi8(_mm256_max_epu8(v, _mm256_set1_epi8(171u8 as i8)), v);
+            _mm256_sub_epi8(_mm256_setzero_si256(), _mm256_add_epi8(one, two))
+        };
+        let a0 = load32(b);
+        let a1 = triple(a0);
+        let a2 = triple(a1);
+        let a3 = triple(a2);
+        let a4 = triple(a3);
+        // 16 bytes with five digits: the first two side by side, the next two, the last.
+        let c = _mm256_broadcastsi128_si256(load16(b.add(32)));
+        let c01 = _mm256_blend_epi32(c, triple(c), 0xf0);
+        let c23 = triple(triple(c01));
+        let c4 = triple(triple(c23));
+        // Four bytes with four digits.
+        let q = _mm256_cvtepu8_epi16(_mm_set1_epi32(b.add(48).cast::<i32>().read_unaligned()));
+        let power = _mm256_set_epi64x(
+            0x001b_001b_001b_001b,
+            0x0009_0009_0009_0009,
+            0x0003_0003_0003_0003,
+            0x0001_0001_0001_0001,
+        );
+        let q = _mm256_and_si256(_mm256_mullo_epi16(q, power), _mm256_set1_epi16(255));
+        let q = _mm_packus_epi16(_mm256_castsi256_si128(q), _mm256_extracti128_si256(q, 1));
+        let last = _mm256_inserti128_si256(c4, q, 1);
+        [digit(a0), digit(a1), digit(a2), digit(a3), digit(a4), digit(c01), digit(c23), digit(last)]
+    }
+}
+
+/// The 8 scales of iq4_xs, -32 .. 31.
+///
+/// # Safety
+/// AVX2; a whole block at `b`.
+#[inline(always)]
+pub(crate) unsafe fn iq4_scales(b: *const u8) -> __m256i {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let high = _mm256_set1_epi32(b.add(2).cast::<u16>().read_unaligned() as i32);
+        let low = _mm256_set1_epi32(b.add(4).cast::<i32>().read_unaligned());
+        let high = _mm256_srlv_epi32(high, _mm256_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14));
+        let low = _mm256_srlv_epi32(low, _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28));
+        let high = _mm256_slli_epi32(_mm256_and_si256(high, _mm256_set1_epi32(3)), 4);
+        let low = _mm256_and_si256(low, _mm256_set1_epi32(15));
+        _mm256_sub_epi32(_mm256_or_si256(low, high), _mm256_set1_epi32(32))
     }
 }
 
