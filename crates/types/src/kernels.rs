@@ -57,7 +57,7 @@ pub enum Level {
     Portable,
     /// AVX2, FMA and F16C.
     Avx2,
-    /// AVX-512 F, BW, DQ, VL and VNNI.
+    /// AVX-512 F, BW, DQ, VL and VNNI, and BMI2.
     Avx512,
 }
 
@@ -71,7 +71,8 @@ pub fn level() -> Level {
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl")
-            && is_x86_feature_detected!("avx512vnni");
+            && is_x86_feature_detected!("avx512vnni")
+            && is_x86_feature_detected!("bmi2");
         match (avx2, avx512) {
             (true, true) => Level::Avx512,
             (true, false) => Level::Avx2,

@@ -4,9 +4,9 @@ use std::arch::x86_64::*;
 
 use super::isa::{load32, sum8};
 use super::unpack::{each_quarter, Super, Q2K, Q3K, Q4K, Q5K, Q6K};
-use super::unpack_iq::{Grid, IQ1M, IQ1S, IQ2S, IQ2XS, IQ2XXS, IQ3S, IQ3XXS};
+use super::unpack_iq::{points8, two, Grid, IQ1M, IQ1S, IQ2S, IQ2XS, IQ2XXS, IQ3S, IQ3XXS};
 use crate::kernels::{DotTile, Rows};
-use crate::Type;
+use crate::{iq, Type};
 
 /// Bytes of a q8_K block: f32 d, 256 codes, 16 sums.
 const YB: usize = 292;
@@ -14,7 +14,7 @@ const YB: usize = 292;
 /// Codes and scales in vectors of 64.
 ///
 /// # Safety
-/// Methods need AVX-512 F, BW, DQ and VL, and a pointer to a whole block.
+/// Methods need BMI2 and AVX-512 F, BW, DQ and VL, and a pointer to a whole block.
 trait Super512: Super {
     /// Codes of elements 64 J .. 64 J + 64.
     unsafe fn codes64<const J: usize>(b: *const u8) -> __m512i;
@@ -105,18 +105,66 @@ unsafe fn join(lo: __m256i, hi: __m256i) -> __m512i {
     unsafe { _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1) }
 }
 
+/// Points of a codebook format, 32 elements at a time: with BMI2 their indices take fewer steps.
+///
+/// # Safety
+/// As `Super512`.
+trait Part: Super {
+    unsafe fn part<const J: usize>(b: *const u8) -> __m256i;
+}
+
+macro_rules! part {
+    ($name:ident, |$b:ident| $points:expr) => {
+        impl Part for $name {
+            #[inline(always)]
+            unsafe fn part<const J: usize>($b: *const u8) -> __m256i {
+                // SAFETY: a whole block and the instruction set by the trait's contract.
+                unsafe { $points }
+            }
+        }
+    };
+}
+
+part!(IQ2XXS, |b| Self::magnitudes::<J>(b));
+part!(IQ2XS, |b| Self::magnitudes::<J>(b));
+part!(IQ2S, |b| points8(&iq::IQ2_S, deposited(b.add(2 + 4 * J), *b.add(66 + J) as u64, 0x300)));
+part!(IQ3XXS, |b| Self::magnitudes::<J>(b));
+part!(IQ3S, |b| Self::magnitudes::<J>(b));
+part!(IQ1S, |b| points8(&iq::IQ1, deposited(b.add(2 + 4 * J), two(b.add(34 + 2 * J)) as u64, 0x700)));
+part!(IQ1M, |b| points8(&iq::IQ1, deposited(b.add(4 * J), two(b.add(32 + 2 * J)) as u64 & 0x7777, 0xf00)));
+
+/// Four indices: the bytes at `q`, and above each the next bits of `high`, as many as `mask` has.
+#[inline(always)]
+unsafe fn deposited(q: *const u8, high: u64, mask: u64) -> [usize; 4] {
+    // SAFETY: four readable bytes by the callers, BMI2 by the level.
+    let v = unsafe {
+        let q = q.cast::<u32>().read_unaligned() as u64;
+        _pdep_u64(q, 0x00ff_00ff_00ff_00ff) | _pdep_u64(high, mask * 0x0001_0001_0001_0001)
+    } as usize;
+    [v & 0xffff, v >> 16 & 0xffff, v >> 32 & 0xffff, v >> 48]
+}
+
+/// Elements 64 J .. 64 J + 64 in `Part`'s vectors.
+#[inline(always)]
+unsafe fn parts<S: Part, const J: usize>(b: *const u8) -> __m512i {
+    // SAFETY: a whole block and the instruction set by the trait's contract; J is below 4.
+    unsafe {
+        let (lo, hi) = match J {
+            0 => (S::part::<0>(b), S::part::<1>(b)),
+            1 => (S::part::<2>(b), S::part::<3>(b)),
+            2 => (S::part::<4>(b), S::part::<5>(b)),
+            _ => (S::part::<6>(b), S::part::<7>(b)),
+        };
+        _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1)
+    }
+}
+
 /// Codes 64 J .. 64 J + 64 of a codebook format with signs.
 #[inline(always)]
-unsafe fn signed64<S: Grid, const J: usize>(b: *const u8) -> __m512i {
+unsafe fn signed64<S: Grid + Part, const J: usize>(b: *const u8) -> __m512i {
     // SAFETY: a whole block and the instruction set by the trait's contract.
     unsafe {
-        // J is below 4.
-        let m = match J {
-            0 => join(S::magnitudes::<0>(b), S::magnitudes::<1>(b)),
-            1 => join(S::magnitudes::<2>(b), S::magnitudes::<3>(b)),
-            2 => join(S::magnitudes::<4>(b), S::magnitudes::<5>(b)),
-            _ => join(S::magnitudes::<6>(b), S::magnitudes::<7>(b)),
-        };
+        let m = parts::<S, J>(b);
         let signs = _mm512_castsi256_si512(S::signs(b));
         let eight = _mm512_permutexvar_epi64(_mm512_set1_epi64(J as i64), signs);
         let pick = _mm512_set_epi64(
@@ -136,27 +184,18 @@ unsafe fn signed64<S: Grid, const J: usize>(b: *const u8) -> __m512i {
     }
 }
 
-/// Codes 64 J .. 64 J + 64 from two vectors of 32.
-#[inline(always)]
-unsafe fn joined64<S: Super, const J: usize>(b: *const u8) -> __m512i {
-    // SAFETY: a whole block and the instruction set by the trait's contract; J is below 4.
-    unsafe {
-        match J {
-            0 => join(S::codes::<0>(b), S::codes::<1>(b)),
-            1 => join(S::codes::<2>(b), S::codes::<3>(b)),
-            2 => join(S::codes::<4>(b), S::codes::<5>(b)),
-            _ => join(S::codes::<6>(b), S::codes::<7>(b)),
-        }
-    }
-}
-
 super512!(IQ2XXS, |b| signed64::<Self, J>(b));
 super512!(IQ2XS, |b| signed64::<Self, J>(b));
 super512!(IQ2S, |b| signed64::<Self, J>(b));
 super512!(IQ3XXS, |b| signed64::<Self, J>(b));
 super512!(IQ3S, |b| signed64::<Self, J>(b));
-super512!(IQ1S, |b| joined64::<Self, J>(b));
-super512!(IQ1M, |b| joined64::<Self, J>(b));
+super512!(IQ1S, |b| parts::<Self, J>(b));
+super512!(IQ1M, |b| {
+    // Eights whose shift, the top bit of a nibble, is up are 2 larger; no byte carries into the next.
+    let up = _pext_u32(!b.add(32 + 4 * J).cast::<u32>().read_unaligned(), 0x8888_8888) as u8;
+    let points = parts::<Self, J>(b);
+    _mm512_mask_add_epi64(points, up, points, _mm512_set1_epi8(2))
+});
 
 /// C columns with one row of x. Each pair has its own sums, so C does not show in the result.
 #[inline(always)]
@@ -227,7 +266,7 @@ unsafe fn group<S: Super512, const R: usize, const C: usize>(
 
 super::isa::tiles!(group, Super512, 256, 1);
 
-super::isa::tile_fn!("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni";
+super::isa::tile_fn!("avx2,fma,f16c,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni";
     q2: Q2K, q3: Q3K, q4: Q4K, q5: Q5K, q6: Q6K,
     iq2_xxs: IQ2XXS, iq2_xs: IQ2XS, iq2_s: IQ2S, iq3_xxs: IQ3XXS, iq3_s: IQ3S, iq1_s: IQ1S, iq1_m: IQ1M);
 

@@ -28,7 +28,7 @@ pub(crate) struct IQ1M;
 
 /// Four points of eight bytes.
 #[inline(always)]
-unsafe fn points8<const N: usize>(grid: &[u64; N], at: [usize; 4]) -> __m256i {
+pub(super) unsafe fn points8<const N: usize>(grid: &[u64; N], at: [usize; 4]) -> __m256i {
     debug_assert!(at.iter().all(|&i| i < N));
     // SAFETY: AVX2 by the contract of Super; the callers' indices have as many bits as the grid has points.
     unsafe {
@@ -139,7 +139,7 @@ unsafe fn offset_mins(scales: __m256i, offset: i16) -> __m256i {
 }
 
 #[inline(always)]
-unsafe fn two(p: *const u8) -> usize {
+pub(super) unsafe fn two(p: *const u8) -> usize {
     // SAFETY: two readable bytes by the callers.
     unsafe { p.cast::<u16>().read_unaligned() as usize }
 }
@@ -154,6 +154,37 @@ unsafe fn four(p: *const u8) -> usize {
 unsafe fn eight(p: *const u8) -> u64 {
     // SAFETY: eight readable bytes by the callers.
     unsafe { p.cast::<u64>().read_unaligned() }
+}
+
+/// Sixteen indices: the bytes at `q`, and above them the bits `mask` of the bytes of `high`, of which `pick` puts one
+/// beside each and `shift` multiplies it.
+#[inline(always)]
+unsafe fn indices(q: *const u8, high: __m256i, pick: __m256i, shift: __m256i, mask: i16) -> __m256i {
+    // SAFETY: AVX2 by the contract of Super; 16 readable bytes by the callers.
+    unsafe {
+        let high = _mm256_mullo_epi16(_mm256_shuffle_epi8(high, pick), shift);
+        _mm256_or_si256(_mm256_cvtepu8_epi16(load16(q)), _mm256_and_si256(high, _mm256_set1_epi16(mask)))
+    }
+}
+
+/// A byte of each half, four times, each in a word of 16 bits.
+const fn beside(at: u64) -> i64 {
+    (0x8000_8000_8000_8000 | at * 0x0001_0001_0001_0001) as i64
+}
+
+/// The K % 4th four of sixteen indices, as four numbers.
+#[inline(always)]
+unsafe fn four_of<const K: usize>(v: __m256i, mask: usize) -> [usize; 4] {
+    // SAFETY: AVX2 by the contract of Super.
+    let v = unsafe {
+        match K % 4 {
+            0 => _mm256_extract_epi64(v, 0),
+            1 => _mm256_extract_epi64(v, 1),
+            2 => _mm256_extract_epi64(v, 2),
+            _ => _mm256_extract_epi64(v, 3),
+        }
+    } as usize;
+    [v & mask, v >> 16 & mask, v >> 32 & mask, v >> 48 & mask]
 }
 
 /// The words of signs and scales of iq2_xxs.
@@ -214,52 +245,69 @@ macro_rules! signed_grid {
 
 // In the implementations below, offsets are the field offsets of the layouts in `block`.
 
-signed_grid!(IQ2XXS, 66, offset: 43, unit: 0.125, |b|
-steps: top_nibbles(xxs_words(b)),
-signs: spread_sevens(xxs_words(b)),
-magnitudes: {
-    let q = four(b.add(2 + 8 * J));
-    points8(&iq::IQ2_XXS, [q & 255, q >> 8 & 255, q >> 16 & 255, q >> 24])
-});
+signed_grid! { IQ2XXS, 66, offset: 43, unit: 0.125, |b|
+    steps: top_nibbles(xxs_words(b)),
+    signs: spread_sevens(xxs_words(b)),
+    magnitudes: {
+        let q = four(b.add(2 + 8 * J));
+        points8(&iq::IQ2_XXS, [q & 255, q >> 8 & 255, q >> 16 & 255, q >> 24])
+    }
+}
 
-signed_grid!(IQ2XS, 74, offset: 43, unit: 0.125, |b|
-steps: nibbles8(_mm_cvtsi64_si128(eight(b.add(66)) as i64)),
-signs: {
-    let (lo, hi) = (_mm256_srli_epi16(load32(b.add(2)), 9), _mm256_srli_epi16(load32(b.add(34)), 9));
-    even_signs(_mm256_permute4x64_epi64(_mm256_packus_epi16(lo, hi), 0b11_01_10_00))
-},
-magnitudes: {
-    let q = eight(b.add(2 + 8 * J)) as usize;
-    points8(&iq::IQ2_XS, [q & 511, q >> 16 & 511, q >> 32 & 511, q >> 48 & 511])
-});
+signed_grid! { IQ2XS, 74, offset: 43, unit: 0.125, |b|
+    steps: nibbles8(_mm_cvtsi64_si128(eight(b.add(66)) as i64)),
+    signs: {
+        let (lo, hi) = (_mm256_srli_epi16(load32(b.add(2)), 9), _mm256_srli_epi16(load32(b.add(34)), 9));
+        even_signs(_mm256_permute4x64_epi64(_mm256_packus_epi16(lo, hi), 0b11_01_10_00))
+    },
+    magnitudes: {
+        let q = eight(b.add(2 + 8 * J)) as usize;
+        points8(&iq::IQ2_XS, [q & 511, q >> 16 & 511, q >> 32 & 511, q >> 48 & 511])
+    }
+}
 
-signed_grid!(IQ2S, 82, offset: 43, unit: 0.125, |b|
-steps: nibbles8(_mm_cvtsi64_si128(eight(b.add(74)) as i64)),
-signs: load32(b.add(34)),
-magnitudes: {
-    let (q, h) = (four(b.add(2 + 4 * J)), *b.add(66 + J) as usize);
-    let at = |k: usize| q >> (8 * k) & 255 | (h << (8 - 2 * k)) & 0x300;
-    points8(&iq::IQ2_S, [at(0), at(1), at(2), at(3)])
-});
+signed_grid! { IQ2S, 82, offset: 43, unit: 0.125, |b|
+    steps: nibbles8(_mm_cvtsi64_si128(eight(b.add(74)) as i64)),
+    signs: load32(b.add(34)),
+    magnitudes: {
+        let half = J / 4;
+        let high = _mm256_set1_epi32(four(b.add(66 + 4 * half)) as i32);
+        let pick = _mm256_setr_epi64x(beside(0), beside(1), beside(2), beside(3));
+        let shift = _mm256_set1_epi64x(0x0004_0010_0040_0100);
+        let v = indices(b.add(2 + 16 * half), high, pick, shift, 0x300);
+        points8(&iq::IQ2_S, four_of::<J>(v, 1023))
+    }
+}
 
-signed_grid!(IQ3XXS, 98, offset: 62, unit: 0.25, |b|
-steps: top_nibbles(load32(b.add(66))),
-signs: spread_sevens(load32(b.add(66))),
-magnitudes: {
-    let q = eight(b.add(2 + 8 * J)) as usize;
-    points4(&iq::IQ3_XXS, std::array::from_fn(|k| q >> (8 * k) & 255))
-});
+signed_grid! { IQ3XXS, 98, offset: 62, unit: 0.25, |b|
+    steps: top_nibbles(load32(b.add(66))),
+    signs: spread_sevens(load32(b.add(66))),
+    magnitudes: {
+        let q = eight(b.add(2 + 8 * J)) as usize;
+        points4(&iq::IQ3_XXS, std::array::from_fn(|k| q >> (8 * k) & 255))
+    }
+}
 
-signed_grid!(IQ3S, 110, offset: 15, unit: 1.0, |b|
-steps: {
-    let v = nibbles8(_mm_cvtsi32_si128(four(b.add(106)) as i32));
-    _mm_unpacklo_epi8(v, v)
-},
-signs: load32(b.add(74)),
-magnitudes: {
-    let (q, h) = (eight(b.add(2 + 8 * J)) as usize, *b.add(66 + J) as usize);
-    points4(&iq::IQ3_S, std::array::from_fn(|k| q >> (8 * k) & 255 | (h << (8 - k)) & 256))
-});
+signed_grid! { IQ3S, 110, offset: 15, unit: 1.0, |b|
+    steps: {
+        let v = nibbles8(_mm_cvtsi32_si128(four(b.add(106)) as i32));
+        _mm_unpacklo_epi8(v, v)
+    },
+    signs: load32(b.add(74)),
+    magnitudes: {
+        let pair = J / 2;
+        let high = _mm256_set1_epi16(two(b.add(66 + 2 * pair)) as i16);
+        let pick = _mm256_setr_epi64x(beside(0), beside(0), beside(1), beside(1));
+        let shift = _mm256_broadcastsi128_si256(_mm_setr_epi16(256, 128, 64, 32, 16, 8, 4, 2));
+        let v = indices(b.add(2 + 16 * pair), high, pick, shift, 256);
+        let (a, c) = if J.is_multiple_of(2) {
+            (four_of::<0>(v, 511), four_of::<1>(v, 511))
+        } else {
+            (four_of::<2>(v, 511), four_of::<3>(v, 511))
+        };
+        points4(&iq::IQ3_S, [a[0], a[1], a[2], a[3], c[0], c[1], c[2], c[3]])
+    }
+}
 
 impl Super for IQ1S {
     const BYTES: usize = 50;
@@ -328,9 +376,17 @@ impl Super for IQ1M {
     unsafe fn codes<const J: usize>(b: *const u8) -> __m256i {
         // SAFETY: a whole block by the trait's contract.
         unsafe {
-            let (q, h) = (four(b.add(4 * J)), two(b.add(32 + 2 * J)));
-            let at = |k: usize| q >> (8 * k) & 255 | (h >> (4 * k) & 7) << 8;
-            let points = points8(&iq::IQ1, [at(0), at(1), at(2), at(3)]);
+            let (half, h) = (J / 4, two(b.add(32 + 2 * J)));
+            let high = _mm256_set1_epi64x(eight(b.add(32 + 8 * half)) as i64);
+            // Two groups share a byte.
+            let pick = _mm256_setr_epi64x(
+                beside(0) + 0x0001_0001_0000_0000,
+                beside(2) + 0x0001_0001_0000_0000,
+                beside(4) + 0x0001_0001_0000_0000,
+                beside(6) + 0x0001_0001_0000_0000,
+            );
+            let v = indices(b.add(16 * half), high, pick, _mm256_set1_epi32(0x0010_0100), 0x700);
+            let points = points8(&iq::IQ1, four_of::<J>(v, 2047));
             // The shift's bit is the top one of each nibble; up adds 2.
             let bit = _mm256_setr_epi64x(
                 0x0008_0008_0008_0008,
@@ -363,8 +419,8 @@ impl Super for IQ1M {
         // SAFETY: a whole block by the trait's contract.
         unsafe {
             let w = eight(b.add(48));
-            let d = (w >> 12 & 15 | w >> 24 & 0xf0 | w >> 36 & 0xf00 | w >> 48 & 0xf000) as u16;
-            (half_at((&raw const d).cast()) * 0.125, 0.0)
+            let d = w >> 12 & 15 | w >> 24 & 0xf0 | w >> 36 & 0xf00 | w >> 48 & 0xf000;
+            (_mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(d as i32))) * 0.125, 0.0)
         }
     }
 }
