@@ -15,5 +15,6 @@ pub mod ext;
 pub mod gguf;
 pub mod graph;
 pub mod log;
+pub mod opt;
 pub mod sched;
 pub mod tensor;

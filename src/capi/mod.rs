@@ -24,6 +24,7 @@ pub mod graph_impl;
 pub mod graph_public;
 mod layout;
 pub mod module_support;
+pub mod opt;
 pub mod quants;
 pub mod sched;
 pub mod threading;

@@ -416,6 +416,11 @@ impl Sched {
         self.stage == Stage::Allocated
     }
 
+    /// Whether the graph at hand is `graph` and has its memory.
+    pub fn holds(&self, graph: &ggml_cgraph) -> bool {
+        self.has_graph() && self.at_hand == (graph.nodes, graph.n_nodes)
+    }
+
     fn synchronize_all(&self) {
         self.team.backends.iter().for_each(|b| b.synchronize());
     }

@@ -3,6 +3,7 @@
 #include "ggml-cpu.h"
 #include "ggml-ext.h"
 #include "ggml-graph.h"
+#include "ggml-opt.h"
 #include "ggml-backend-impl.h"
 #include "ggml/src/ggml-impl.h"
 

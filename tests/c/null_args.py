@@ -162,6 +162,7 @@ HEAD = r"""/* Written by tests/c/null_args.py. */
 #include "ggml-backend.h"
 #include "ggml-cpu.h"
 #include "ggml-graph.h"
+#include "ggml-opt.h"
 #include "ggml/src/ggml-impl.h"
 #include "gguf.h"
 

@@ -41,6 +41,8 @@ mod ext;
 mod gguf;
 mod gguf_enums;
 mod graph;
+mod opt;
+mod opt_enums;
 mod sched;
 mod tensor;
 
@@ -56,5 +58,7 @@ pub use ext::*;
 pub use gguf::*;
 pub use gguf_enums::*;
 pub use graph::*;
+pub use opt::*;
+pub use opt_enums::*;
 pub use sched::*;
 pub use tensor::*;

@@ -21,7 +21,7 @@ mod recurrent;
 mod reduce;
 mod rope;
 mod streams;
-mod system;
+pub(crate) mod system;
 #[cfg(test)]
 mod tests;
 mod train;

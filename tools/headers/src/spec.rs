@@ -75,6 +75,14 @@ pub const HEADERS: &[Header] = &[
         exclude: NONE,
     },
     Header {
+        name: "ggml-opt.h",
+        about: "Training: datasets, gradients, optimizers, results.",
+        sources: &["crates/abi/src/opt_enums.rs", "crates/abi/src/opt.rs", "src/capi/opt.rs"],
+        includes: &["ggml.h", "ggml-backend.h"],
+        sys_includes: NONE,
+        exclude: NONE,
+    },
+    Header {
         name: "ggml-ext.h",
         about: "Operators, kernels and fusion rules of the application's own; errors as text.",
         sources: &["crates/abi/src/ext.rs", "src/capi/ext.rs", "src/capi/ext_cpu.rs", "src/capi/ext_explain.rs", "src/capi/ext_check.rs"],
