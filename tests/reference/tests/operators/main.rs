@@ -12,6 +12,7 @@ mod functions;
 mod gated;
 mod gather_back;
 mod gradient;
+mod gradients;
 mod image;
 mod matmul;
 mod norm;
