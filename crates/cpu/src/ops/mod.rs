@@ -5,8 +5,10 @@
 
 mod backward;
 mod binary;
+mod col2im;
 mod convert;
 mod copy;
+mod delta;
 mod flash;
 mod flash_back;
 mod flash_tile;
@@ -14,6 +16,8 @@ mod gather_back;
 mod generate;
 mod get_rows;
 mod glu;
+mod indexer;
+mod linear;
 mod loops;
 mod loss;
 mod norm;
@@ -25,11 +29,15 @@ mod rules;
 mod shape_ops;
 mod short_rows;
 mod softmax;
+mod solve;
 mod sort;
+mod ssm;
+mod streams;
 mod transpose;
 mod unary;
 mod upscale;
 pub mod vec;
+mod window;
 
 use crate::entry::OpEntry;
 use ggml_oxide_abi::*;
@@ -81,6 +89,20 @@ pub fn entry(op: ggml_op) -> Option<&'static OpEntry> {
         GGML_OP_CROSS_ENTROPY_LOSS_BACK => &loss::LOSS_BACK,
         GGML_OP_OPT_STEP_ADAMW => &optimise::ADAMW,
         GGML_OP_OPT_STEP_SGD => &optimise::SGD,
+        GGML_OP_COL2IM_1D => &col2im::COL2IM_1D,
+        GGML_OP_SSM_CONV => &ssm::CONV,
+        GGML_OP_SSM_SCAN => &ssm::SCAN,
+        GGML_OP_RWKV_WKV6 | GGML_OP_RWKV_WKV7 | GGML_OP_GATED_LINEAR_ATTN => &linear::LINEAR,
+        GGML_OP_GATED_DELTA_NET => &delta::DELTA,
+        GGML_OP_SOLVE_TRI => &solve::SOLVE_TRI,
+        GGML_OP_LIGHTNING_INDEXER => &indexer::INDEXER,
+        GGML_OP_DSV4_HC_COMB => &streams::COMB,
+        GGML_OP_DSV4_HC_PRE => &streams::PRE,
+        GGML_OP_DSV4_HC_POST => &streams::POST,
+        GGML_OP_WIN_PART => &window::PART,
+        GGML_OP_WIN_UNPART => &window::UNPART,
+        GGML_OP_GET_REL_POS => &window::GET_REL_POS,
+        GGML_OP_ADD_REL_POS => &window::ADD_REL_POS,
         _ => return None,
     })
 }

@@ -98,6 +98,13 @@ const OPS: &[Op] = ops! {
     "opt_step_adamw": |c, a, b, i| step(c, a, b, true);
     "opt_step_sgd": |c, a, b, i| step(c, a, b, false);
     "flash_attn_back": |c, a, b, i| ggml_flash_attn_back(c, a, b, ggml_transpose(c, b), a, true);
+    "ssm_conv": |c, a, b, i| ggml_ssm_conv(c, a, b);
+    "solve_tri": |c, a, b, i| ggml_solve_tri(c, a, b, true, true, false);
+    "dsv4_hc_pre_gated": |c, a, b, i| ggml_dsv4_hc_pre_gated(c, a, b, 0.5);
+    "col2im_1d": |c, a, b, i| ggml_col2im_1d(c, a, 2, 2, 0);
+    "win_part": |c, a, b, i| ggml_win_part(c, a, 3);
+    "win_unpart": |c, a, b, i| ggml_win_unpart(c, a, 2, 1, 1);
+    "get_rel_pos": |c, a, b, i| ggml_get_rel_pos(c, a, 1, 1);
     "flash_attn_ext": |c, a, b, i| ggml_flash_attn_ext(c, a, b, b, NONE, 1.0, 0.0, 0.0);
 };
 
@@ -180,7 +187,7 @@ fn case_11_no_elements() {
         // these ask for at least one element in some dimension
         let picky = [
             "q8_0", "pad", "roll", "tri", "diag", "conv", "im2col", "upscale", "timestep", "argmax", "top_k", "pool",
-            "rope", "flash",
+            "rope", "flash", "ssm", "solve", "dsv4", "col2im", "win_", "rel_pos",
         ];
         let must = !picky.iter().any(|p| op.name.contains(p));
         for ty in FLOATS {

@@ -54,6 +54,24 @@ pub unsafe fn sigmoid<V: Lanes>(x: V) -> V {
     }
 }
 
+/// `ln(1 + e^x)`, within 3 ulp; `x` itself far above zero, 0 far below.
+///
+/// # Safety
+/// The machine runs `V`.
+#[inline(always)]
+pub unsafe fn softplus<V: Lanes>(x: V) -> V {
+    // SAFETY: the caller's promise about V.
+    unsafe {
+        // max(x, 0) + ln(1 + u), where u = e^-|x| is at most 1 and ln(1 + u) = 2 atanh(u / (2 + u)): a series in squares up to 1/9.
+        let u = exp(x.abs().neg());
+        let s = u.div(V::splat(2.0).add(u));
+        let z = s.mul(s);
+        let p = poly(z, [1.0 / 15.0, 1.0 / 13.0, 1.0 / 11.0, 1.0 / 9.0, 1.0 / 7.0, 0.2, 1.0 / 3.0]);
+        let s2 = s.add(s);
+        p.mul(z).fma(s2, s2).add(x.max(V::splat(0.0)))
+    }
+}
+
 /// `x / (1 + e^-z)`; -0 when z is far below zero, x = -infinity included.
 #[inline(always)]
 unsafe fn gated<V: Lanes>(x: V, z: V) -> V {
