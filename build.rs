@@ -6,6 +6,7 @@ fn main() {
     // Checked by the abi crate; here it names a symbol (src/capi/layout.rs).
     println!("cargo:rerun-if-env-changed=GGML_MAX_NAME");
     println!("cargo:rustc-env=GGML_MAX_NAME={}", std::env::var("GGML_MAX_NAME").unwrap_or_else(|_| "160".into()));
+    println!("cargo:rerun-if-env-changed=GGML_BACKEND_DIR");
     println!("cargo:rerun-if-changed=src/c/variadic.c");
     cc::Build::new().file("src/c/variadic.c").std("c11").warnings_into_errors(true).compile("ggml_variadic");
 

@@ -30,6 +30,7 @@ set(ggml_layout "${CMAKE_CURRENT_SOURCE_DIR}/cmake/layout.cmake")
 # build (a client's own cargo build script) must not reach this one.
 add_custom_target(ggml-cargo ALL
     COMMAND "${CMAKE_COMMAND}" -E env --unset=CARGO_ENCODED_RUSTFLAGS "GGML_MAX_NAME=${ggml_max_name}"
+            "GGML_BACKEND_DIR=${GGML_BACKEND_DIR}"
             "${GGML_CARGO}" ${ggml_cargo_args}
     COMMAND "${CMAKE_COMMAND}" "-DFROM=${ggml_cargo_out}/libggml.so" "-DTO=${ggml_lib_dir}"
             "-DVERSION=${PROJECT_VERSION}" -P "${ggml_layout}"

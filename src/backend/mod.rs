@@ -8,6 +8,8 @@ mod buffer;
 mod buft;
 pub mod cpu;
 mod device;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod elf;
 mod handle;
 pub mod host;
 mod module;

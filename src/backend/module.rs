@@ -21,25 +21,38 @@ fn fault(path: &Path, why: impl std::fmt::Display) -> Error {
     Error::new(GGML_EXT_CODE_BACKEND, format!("ggml_backend_load: {}: {why}", path.display()))
 }
 
+/// Functions of this library that a module may have too: ggml's CPU module has the first, one with all of ggml inside the second.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const OURS_TOO: [&str; 2] = ["ggml_backend_cpu_reg", "ggml_init"];
+
 /// Maps a module into the process. All that it imports is looked up at once: a name that is missing is an error here, where
 /// looked up at the first call it would end the process.
-fn map(path: &Path) -> Result<Library, libloading::Error> {
-    #[cfg(unix)]
-    {
-        use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
-        // SAFETY: loading runs the module's initialisers; the caller chose the file.
-        unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map(Into::into)
+#[cfg(unix)]
+fn map(path: &Path) -> Result<Library, String> {
+    use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+    #[allow(unused_mut)]
+    let mut flags = RTLD_NOW | RTLD_LOCAL;
+    // Where module and library both have a function, the module must find its own: the search begins in the module. Only then,
+    // since such a search also finds the C library before what the program puts in its place, as sanitizers do.
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    if super::elf::is_cut(path) == Some(true) {
+        return Err("the file is cut short".into());
+    } else if super::elf::exposes(path, &OURS_TOO) == Some(true) {
+        flags |= libc::RTLD_DEEPBIND;
     }
-    // SAFETY: as above.
-    #[cfg(not(unix))]
-    unsafe {
-        Library::new(path)
-    }
+    // SAFETY: loading runs the module's initialisers; the caller chose the file.
+    let library = unsafe { Library::open(Some(path), flags) };
+    library.map(Into::into).map_err(|e| module_check::loader_text(&e.to_string()))
+}
+#[cfg(not(unix))]
+fn map(path: &Path) -> Result<Library, String> {
+    // SAFETY: loading runs the module's initialisers; the caller chose the file.
+    unsafe { Library::new(path) }.map_err(|e| e.to_string())
 }
 
 /// Loads a module and asks it for its registry entry.
 pub fn open(path: &Path) -> Result<(Reg, Library), Error> {
-    let library = map(path).map_err(|e| fault(path, module_check::loader_text(&e.to_string())))?;
+    let library = map(path).map_err(|why| fault(path, why))?;
     if score(&library) == Some(0) {
         return Err(fault(path, "the module says that it cannot run on this machine"));
     }
@@ -65,7 +78,8 @@ pub fn find_all(folder: Option<&Path>) -> Vec<PathBuf> {
         Some(folder) => vec![folder.to_owned()],
         None => {
             let beside = std::env::current_exe().ok().and_then(|p| p.parent().map(Path::to_owned));
-            INSTALLED.map(PathBuf::from).into_iter().chain(beside).chain(std::env::current_dir().ok()).collect()
+            let installed = INSTALLED.filter(|folder| !folder.is_empty());
+            installed.map(PathBuf::from).into_iter().chain(beside).chain(std::env::current_dir().ok()).collect()
         }
     };
     let mut files: Vec<PathBuf> = Vec::new();

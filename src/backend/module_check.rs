@@ -97,9 +97,7 @@ struct Roomy {
 fn writes_beside(buft: Buft) -> bool {
     let (buffer, _) = crate::error::aside(|| buft.alloc(1 << 16));
     let Some(buffer) = buffer.filter(|b| b.iface().init_tensor.is_some()) else { return false };
-    // SAFETY: zero is a value of every member.
-    let tensor = unsafe { std::mem::zeroed() };
-    let mut probe = Box::new(Roomy { tensor, after: [b'x'; ROOM] });
+    let mut probe = Box::new(Roomy { tensor: crate::tensor::blank(), after: [b'x'; ROOM] });
     let tensor = &mut probe.tensor;
     tensor.r#type = GGML_TYPE_Q4_0;
     tensor.ne = [64, 64, 1, 1];

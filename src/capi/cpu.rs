@@ -137,7 +137,9 @@ entry! {
         };
         let work = (plan.work_size > 0).then(|| std::slice::from_raw_parts_mut(plan.work_data, plan.work_size));
         let abort = plan.abort_callback.map(|f| (f, plan.abort_callback_data));
-        cpu::compute(&mut Executor::new(), pool, plan.n_threads as usize, abort, cgraph, work)
+        let mut executor = Executor::new();
+        executor.set_plain(plan.use_ref);
+        cpu::compute(&mut executor, pool, plan.n_threads as usize, abort, cgraph, work)
     }
     /// Computes a graph on the CPU. `ctx` is not needed and may be NULL.
     pub fn ggml_graph_compute_with_ctx(ctx: *mut ggml_context, cgraph: *mut ggml_cgraph, n_threads: c_int) -> ggml_status {
@@ -178,6 +180,26 @@ entry! {
         if let Some(cpu) = cpu_of(backend_cpu, "ggml_backend_cpu_set_abort_callback") {
             cpu.set_abort(abort_callback, abort_callback_data);
         }
+    }
+    /// Computes by portable code, each node by itself, from the next graph on: slower, and with results that the fast code is held
+    /// against. False: as fast as the machine can.
+    pub fn ggml_backend_cpu_set_use_ref(backend_cpu: ggml_backend_t, use_ref: bool) {
+        if let Some(cpu) = cpu_of(backend_cpu, "ggml_backend_cpu_set_use_ref") {
+            cpu.set_plain(use_ref);
+        }
+    }
+    /// Finds out about the machine's memory, once for the process. Threads and results do not depend on it; where they run is
+    /// said when the process is started, or by a pool's `cpumask`.
+    pub fn ggml_numa_init(numa: ggml_numa_strategy) {
+        if !(0..GGML_NUMA_STRATEGY_COUNT.0).contains(&numa.0) {
+            error::report(&Error::argument(format!("ggml_numa_init: there is no strategy {}", numa.0)));
+        } else if !cpu::numa::init(numa) {
+            crate::log::line(GGML_LOG_LEVEL_WARN, "ggml_numa_init: it was called before; nothing changes");
+        }
+    }
+    /// Whether `ggml_numa_init` found memory that is near to some processors only.
+    pub fn ggml_is_numa() -> bool {
+        cpu::numa::several()
     }
     /// The CPU's registry entry.
     pub fn ggml_backend_cpu_reg() -> ggml_backend_reg_t {

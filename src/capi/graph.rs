@@ -37,7 +37,7 @@ impl Fallback for ggml_hash_set {
 }
 
 /// The value, or the failing answer with the error reported under the call's name.
-pub(super) fn or_report<T: Fallback>(call: &str, result: Result<T, Error>) -> T {
+pub(crate) fn or_report<T: Fallback>(call: &str, result: Result<T, Error>) -> T {
     result.unwrap_or_else(|e| {
         error::report(&e.within(call));
         T::fallback()
@@ -45,7 +45,7 @@ pub(super) fn or_report<T: Fallback>(call: &str, result: Result<T, Error>) -> T 
 }
 
 /// The graph, or an error that says that there is none.
-pub(super) unsafe fn some<'a>(graph: *const ggml_cgraph) -> Result<&'a ggml_cgraph, Error> {
+pub(crate) unsafe fn some<'a>(graph: *const ggml_cgraph) -> Result<&'a ggml_cgraph, Error> {
     // SAFETY: the contract of the entry points.
     unsafe { graph.as_ref() }.ok_or_else(no_graph)
 }

@@ -21,6 +21,7 @@ pub mod ggml_cpu_values;
 pub mod gguf;
 pub mod graph;
 pub mod graph_impl;
+pub mod graph_plan;
 pub mod graph_public;
 mod layout;
 pub mod module_support;

@@ -8,12 +8,14 @@
 //! - [`backward`]: the nodes that compute gradients.
 //! - [`memory`]: new graphs, copies, views.
 //! - [`access`]: nodes, names, gradients, printing, faults.
+//! - [`dot`]: a graph as a picture.
 //! - [`public`]: what ggml-graph.h offers: leafs, counts, mapped copies, segments, ranges.
 //! - [`index`]: numbers for tensors, for the planner and the scheduler.
 
 pub mod access;
 pub mod backward;
 pub mod build;
+pub mod dot;
 pub mod hash;
 pub mod index;
 pub mod memory;

@@ -23,6 +23,18 @@ struct Object {
     padding: [u8; 4],
 }
 
+/// What an object is, for people.
+pub struct Described {
+    /// Its handle.
+    pub at: *const ggml_object,
+    /// Kind.
+    pub kind: &'static str,
+    /// Bytes from the start of the arena to its contents.
+    pub offset: usize,
+    /// Bytes of the contents, padded.
+    pub size: usize,
+}
+
 /// Bytes of a header.
 const OBJECT_SIZE: usize = size_of::<Object>();
 /// Bytes that one tensor without data takes from a context.
@@ -231,6 +243,34 @@ impl Context {
             // SAFETY: allocated in `spill` with this layout, and dropped from the list now.
             unsafe { dealloc(spill.as_ptr().cast(), Layout::new::<Spill>()) }
         }
+    }
+
+    /// What the object behind a handle is; `None` for NULL.
+    ///
+    /// # Safety
+    /// `object` is NULL or one of a live context.
+    pub unsafe fn describe(object: *const ggml_object) -> Option<Described> {
+        // SAFETY: the caller's promise; an object is its header.
+        let head = unsafe { object.cast::<Object>().as_ref() }?;
+        let kind = match head.kind {
+            GGML_OBJECT_TYPE_TENSOR => "tensor",
+            GGML_OBJECT_TYPE_GRAPH => "graph",
+            _ => "work buffer",
+        };
+        Some(Described { at: object, kind, offset: head.offs, size: head.size })
+    }
+
+    /// All objects of the arena in the order in which they were made.
+    pub fn objects(&self) -> Vec<Described> {
+        let mut all = Vec::new();
+        let mut at = self.begin;
+        // SAFETY: `at` is NULL or a header of this arena; so are its successors.
+        while let Some(head) = unsafe { at.as_ref() } {
+            // SAFETY: as above.
+            all.extend(unsafe { Self::describe(at.cast()) });
+            at = head.next;
+        }
+        all
     }
 
     fn tensor_from(&self, mut object: *mut Object) -> *mut ggml_tensor {

@@ -34,7 +34,7 @@ pub mod view;
 pub mod window;
 
 pub use build::{context, materialise, node, place, screen, set_name, set_name_c};
-pub use context::{blank, Context, Maker, TENSOR_OVERHEAD};
+pub use context::{blank, Context, Described, Maker, TENSOR_OVERHEAD};
 pub use new::new_tensor;
 pub use poison::{is_poisoned, POISONED};
 pub use spec::{dims, divides, product, repeats, show, Naming, NodeSpec, Place, N_PARAMS};

@@ -52,6 +52,12 @@ pub struct ggml_tensor {
 const _: () = assert!(core::mem::size_of::<ggml_tensor>() == 272 + GGML_MAX_NAME);
 const _: () = assert!(core::mem::offset_of!(ggml_tensor, name) == 256);
 
+/// One of the objects of a context; opaque.
+#[repr(C)]
+pub struct ggml_object {
+    _opaque: [u8; 0],
+}
+
 /// An arena of tensors and graphs; opaque.
 #[repr(C)]
 pub struct ggml_context {

@@ -11,15 +11,17 @@ use crate::pool::Pool;
 use crate::run::run;
 use crate::scratch::{Scratch, ALIGN};
 use ggml_oxide_abi::ggml_tensor;
+use ggml_oxide_types::plain;
 
 /// Computes graphs; keeps its scratch memory and lists from graph to graph.
 #[derive(Default)]
 pub struct Executor {
     plan: Plan,
     scratch: Scratch,
+    plain: bool,
 }
 
-// SAFETY: the addresses in `plan` are only followed while `compute` runs, which refills it first.
+// SAFETY: the addresses in `plan` are only followed by `compute`, which refills it first, and by `run`, whose caller vouches.
 unsafe impl Send for Executor {}
 
 impl Executor {
@@ -65,13 +67,42 @@ impl Executor {
             }
             from = call.last + 1;
         }
+        let need = self.prepare(graph, calls.ranges, nth)?;
+        // SAFETY: the steps were made just now, of a graph that outlives the call.
+        unsafe { self.run(calls, pool, nth, need, abort, work) }
+    }
+
+    /// Plain: by the portable functions, each node by itself.
+    pub fn set_plain(&mut self, plain: bool) {
+        self.plain = plain;
+    }
+
+    /// Checks the graph and makes its steps for `nth` threads. Answers the bytes of scratch memory that they need.
+    pub fn prepare(&mut self, graph: &GraphRef, calls: &[Call], nth: usize) -> Result<usize, Stop> {
         let refuse = |node: &ggml_tensor, rule: &str| Err(Stop::Failed { node, text: failure_text(node, rule) });
         // a step for each node at most: the list must not be what ends the process
         self.plan.steps.clear();
         if self.plan.steps.try_reserve(graph.nodes.len()).is_err() {
             return Err(Stop::NoMemory(std::mem::size_of_val(graph.nodes)));
         }
-        let need = self.plan.fill(graph, calls.ranges, nth, refuse)?;
+        let graph = if self.plain { GraphRef { uses: None, ..*graph } } else { *graph };
+        plain::scope(self.plain, || self.plan.fill(&graph, calls, nth, refuse))
+    }
+
+    /// Runs the steps that [`prepare`](Executor::prepare) made for the same number of threads, and any number of times; it answered
+    /// `need`.
+    ///
+    /// # Safety
+    /// The nodes and their sources live, and are in shape and memory what they were then.
+    pub unsafe fn run(
+        &mut self,
+        calls: Calls,
+        pool: &Pool,
+        nth: usize,
+        need: usize,
+        abort: Option<Abort>,
+        work: Option<&mut [u8]>,
+    ) -> Result<(), Stop> {
         let bytes = aligned(need);
         let base = match work {
             Some(work) if work.len() >= bytes => work.as_mut_ptr(),
@@ -83,6 +114,7 @@ impl Executor {
             }
         };
         let base = base.wrapping_add(base.align_offset(ALIGN));
-        run(&self.plan, calls, pool, nth, abort, (base, need), std::ptr::from_ref(&*self).cast())
+        let owner = std::ptr::from_ref(&*self).cast();
+        run(&self.plan, calls, pool, nth, abort, (base, need), owner, self.plain)
     }
 }

@@ -6,6 +6,7 @@ use crate::plan::{failure_text, Call, Plan, Step, Work};
 use crate::pool::Pool;
 use crate::team::{Shared, Team};
 use ggml_oxide_abi::ggml_tensor;
+use ggml_oxide_types::plain;
 use std::ffi::c_void;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,6 +65,8 @@ struct Run<'a> {
     plan: &'a Plan,
     calls: Calls<'a>,
     abort: Option<Abort>,
+    /// By the portable functions.
+    plain: bool,
     shared: Shared,
     aborted: AtomicBool,
     broken: AtomicBool,
@@ -76,6 +79,7 @@ struct Run<'a> {
 unsafe impl Sync for Run<'_> {}
 
 /// Runs the plan on `nth` threads. `owner` is what [`crate::lead::leads`] knows the run by.
+#[allow(clippy::too_many_arguments)]
 pub(crate) fn run(
     plan: &Plan,
     calls: Calls,
@@ -84,6 +88,7 @@ pub(crate) fn run(
     abort: Option<Abort>,
     scratch: Bytes,
     owner: *const (),
+    plain: bool,
 ) -> Result<(), Stop> {
     let solo = plan.steps.iter().all(|s| s.solo);
     // A graph of small nodes only needs nobody else.
@@ -92,6 +97,7 @@ pub(crate) fn run(
         plan,
         calls,
         abort,
+        plain,
         shared: Shared::new(nth, pool.spins(), scratch),
         aborted: AtomicBool::new(false),
         broken: AtomicBool::new(false),
@@ -128,7 +134,7 @@ impl Run<'_> {
     }
 
     fn guarded(&self, body: impl FnOnce()) {
-        if catch_unwind(AssertUnwindSafe(body)).is_err() {
+        if catch_unwind(AssertUnwindSafe(|| plain::scope(self.plain, body))).is_err() {
             self.broken.store(true, Ordering::Release);
             self.shared.stop();
             self.shared.break_up();
@@ -279,7 +285,7 @@ mod tests {
         let node: ggml_tensor = unsafe { std::mem::zeroed() };
         let step = Step { node: &node, work: Work::Op(entry), solo: false };
         let plan = Plan { steps: vec![step; 3], chains: Vec::new() };
-        run(&plan, Calls::NONE, &Pool::new(nth).unwrap(), nth, None, (std::ptr::null_mut(), 0), std::ptr::null())
+        run(&plan, Calls::NONE, &Pool::new(nth).unwrap(), nth, None, (std::ptr::null_mut(), 0), std::ptr::null(), false)
     }
 
     #[test]

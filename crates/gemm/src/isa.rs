@@ -17,8 +17,12 @@ pub enum Isa {
 
 impl Isa {
     /// The fastest set that this machine runs. `GGML_OXIDE_GEMM_ISA` = `portable`, `avx2` or
-    /// `avx512` lowers it (a set that the machine lacks is ignored).
+    /// `avx512` lowers it (a set that the machine lacks is ignored); on a thread that computes
+    /// [plainly](ggml_oxide_types::plain) it is `Portable`.
     pub fn best() -> Isa {
+        if ggml_oxide_types::plain::on() {
+            return Isa::Portable;
+        }
         static BEST: OnceLock<Isa> = OnceLock::new();
         *BEST.get_or_init(|| {
             let wanted = match std::env::var("GGML_OXIDE_GEMM_ISA").as_deref() {

@@ -237,8 +237,12 @@ pub(crate) fn at_level(ty: Type, level: Level) -> Kernels {
     base
 }
 
-/// The kernels of a format for this machine.
+/// The kernels of a format for this machine, or the portable ones on a thread that computes [plainly](crate::plain).
 pub fn kernels(ty: Type) -> &'static Kernels {
+    if crate::plain::on() {
+        static PLAIN: OnceLock<Vec<Kernels>> = OnceLock::new();
+        return &PLAIN.get_or_init(|| Type::ALL.iter().map(|&ty| portable(ty)).collect())[ty as usize];
+    }
     static TABLE: OnceLock<Vec<Kernels>> = OnceLock::new();
     let table = TABLE.get_or_init(|| {
         let level = level();

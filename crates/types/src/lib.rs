@@ -27,6 +27,7 @@ mod kquants;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod levels;
+pub mod plain;
 mod q4;
 mod q5;
 mod q8;

@@ -1,7 +1,9 @@
 //! The CPU: registry entry, device, and backends on it. Kernels are in the crate `ggml-oxide-cpu`.
 
 mod features;
+pub mod numa;
 mod parallel;
+mod plan;
 mod stream;
 pub mod threadpool;
 
@@ -86,6 +88,9 @@ unsafe extern "C" fn proc_address(_: ggml_backend_reg_t, name: *const c_char) ->
         b"ggml_backend_set_n_threads" => entry::ggml_backend_cpu_set_n_threads as *mut c_void,
         b"ggml_backend_set_abort_callback" => entry::ggml_backend_cpu_set_abort_callback as *mut c_void,
         b"ggml_backend_cpu_set_threadpool" => entry::ggml_backend_cpu_set_threadpool as *mut c_void,
+        b"ggml_backend_cpu_set_use_ref" => entry::ggml_backend_cpu_set_use_ref as *mut c_void,
+        b"ggml_backend_cpu_numa_init" => entry::ggml_numa_init as *mut c_void,
+        b"ggml_backend_cpu_is_numa" => entry::ggml_is_numa as *mut c_void,
         b"ggml_threadpool_new" => entry::ggml_threadpool_new as *mut c_void,
         b"ggml_threadpool_free" => entry::ggml_threadpool_free as *mut c_void,
         b"ggml_ext_cpu_parallel_v1" => crate::capi::ext_cpu::ggml_ext_cpu_parallel_v1 as *mut c_void,

@@ -28,6 +28,8 @@ struct Settings {
     /// Threads that the application lent.
     lent: ggml_threadpool_t,
     abort: Option<Abort>,
+    /// Compute by the portable functions, node by node.
+    plain: bool,
 }
 
 /// What one computation at a time uses.
@@ -55,6 +57,10 @@ static mut GUID: ggml_guid =
 const IFACE: ggml_backend_i = ggml_backend_i {
     get_name: Some(name),
     free: Some(free),
+    graph_plan_create: Some(super::plan::create),
+    graph_plan_free: Some(super::plan::free),
+    graph_plan_update: Some(super::plan::update),
+    graph_plan_compute: Some(super::plan::compute),
     graph_compute: Some(graph_compute),
     ..crate::backend::NO_FUNCTIONS
 };
@@ -64,7 +70,7 @@ impl Cpu {
     pub fn new_backend() -> ggml_backend_t {
         let n_threads = super::DEFAULT_N_THREADS as usize;
         let cpu = Box::new(Cpu {
-            settings: Mutex::new(Settings { n_threads, lent: std::ptr::null_mut(), abort: None }),
+            settings: Mutex::new(Settings { n_threads, lent: std::ptr::null_mut(), abort: None, plain: false }),
             busy: AtomicBool::new(false),
             work: UnsafeCell::new(Working { own: None, executor: Executor::new() }),
         });
@@ -132,6 +138,11 @@ impl Cpu {
         self.set(|s| s.abort = callback.map(|f| (f, data)));
     }
 
+    /// Computes by the portable functions, node by node, from the next graph on; or as fast as the machine can again.
+    pub fn set_plain(&self, plain: bool) {
+        self.set(|s| s.plain = plain);
+    }
+
     /// Makes the backend the calling thread's; `None` while it computes.
     pub(super) fn begin(&self) -> Option<Busy<'_>> {
         let free = self.busy.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok();
@@ -146,6 +157,11 @@ impl Cpu {
 }
 
 impl Busy<'_> {
+    /// Whether [`Cpu::set_plain`] was set when the computation began.
+    pub(super) fn plain(&self) -> bool {
+        self.settings.plain
+    }
+
     /// The callback that was set when the computation began.
     pub(super) fn abort(&self) -> Option<Abort> {
         self.settings.abort
@@ -157,6 +173,7 @@ impl Busy<'_> {
         // SAFETY: `busy` is ours, and the reference ends before this borrow of it does.
         let work = unsafe { &mut *self.cpu.work.get() };
         let n = self.settings.n_threads;
+        work.executor.set_plain(self.settings.plain);
         // SAFETY: `set_threadpool`'s promise.
         if let Some(lent) = unsafe { threadpool::get(self.settings.lent) } {
             return Ok((lent, n, &mut work.executor));

@@ -16,6 +16,7 @@ mod image;
 mod matmul;
 mod names;
 mod norm;
+mod print;
 mod query;
 mod recurrent;
 mod reduce;

@@ -44,6 +44,7 @@ pub const HEADERS: &[Header] = &[
             "crates/abi/src/backend_enums.rs",
             "crates/abi/src/backend.rs",
             "src/capi/backend.rs",
+            "src/capi/graph_plan.rs",
             "src/capi/device.rs",
             "crates/abi/src/sched.rs",
             "src/capi/sched.rs",

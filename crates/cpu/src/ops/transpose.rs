@@ -17,14 +17,15 @@ pub unsafe fn transpose(size: usize, src: *const u8, ss: usize, dst: *mut u8, ds
             1 => scalar::<u8>(src, ss, dst, ds, ni, nj),
             2 => {
                 #[cfg(target_arch = "x86_64")]
-                return halves(src, ss, dst, ds, ni, nj);
-                #[cfg(not(target_arch = "x86_64"))]
+                if !ggml_oxide_types::plain::on() {
+                    return halves(src, ss, dst, ds, ni, nj);
+                }
                 scalar::<u16>(src, ss, dst, ds, ni, nj)
             }
             8 => scalar::<u64>(src, ss, dst, ds, ni, nj),
             _ => {
                 #[cfg(target_arch = "x86_64")]
-                if is_x86_feature_detected!("avx2") {
+                if !ggml_oxide_types::plain::on() && is_x86_feature_detected!("avx2") {
                     return words(src, ss, dst, ds, ni, nj);
                 }
                 scalar::<u32>(src, ss, dst, ds, ni, nj)

@@ -57,8 +57,12 @@ impl Isa {
         v
     }
 
-    /// The fastest set that this machine runs.
+    /// The fastest set that this machine runs; on a thread that computes [plainly](ggml_oxide_types::plain) the portable one.
+    #[inline]
     pub fn best() -> Isa {
+        if ggml_oxide_types::plain::on() {
+            return Isa::Portable;
+        }
         static BEST: OnceLock<Isa> = OnceLock::new();
         *BEST.get_or_init(|| Isa::available().pop().unwrap_or(Isa::Portable))
     }

@@ -1,0 +1,34 @@
+//! Machines whose memory is near some processors and far from others.
+//!
+//! Work is cut by shape and not by threads, and any thread can draw any piece: results do not depend on where threads run, and neither
+//! does their place on what was asked for here. What a strategy asks for, the system does by the way that the process is started
+//! (numactl) and by the processors of a pool (`ggml_threadpool_params.cpumask`).
+
+use ggml_oxide_abi::*;
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+
+static STRATEGY: AtomicI32 = AtomicI32::new(-1);
+static NODES: AtomicUsize = AtomicUsize::new(0);
+
+/// How many nodes of memory the system has; 1 where it does not say.
+fn count() -> usize {
+    let numbered = |name: String| {
+        name.strip_prefix("node").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let names = std::fs::read_dir("/sys/devices/system/node").into_iter().flatten().flatten();
+    names.filter(|e| numbered(e.file_name().to_string_lossy().into_owned())).count().max(1)
+}
+
+/// Finds out about the machine. Counts once: false, and no change, afterwards.
+pub fn init(strategy: ggml_numa_strategy) -> bool {
+    let first = STRATEGY.compare_exchange(-1, strategy.0, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+    if first && strategy != GGML_NUMA_STRATEGY_DISABLED {
+        NODES.store(count(), Ordering::Release);
+    }
+    first
+}
+
+/// Whether [`init`] found more than one node.
+pub fn several() -> bool {
+    NODES.load(Ordering::Acquire) > 1
+}
