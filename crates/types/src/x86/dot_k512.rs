@@ -98,13 +98,6 @@ super512!(Q6K, |b| {
     _mm512_ternarylogic_epi64(low, nib, high, 0xea)
 });
 
-/// Two vectors as one.
-#[inline(always)]
-unsafe fn join(lo: __m256i, hi: __m256i) -> __m512i {
-    // SAFETY: AVX-512 by the trait's contract.
-    unsafe { _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1) }
-}
-
 /// Points of a codebook format, 32 elements at a time: with BMI2 their indices take fewer steps.
 ///
 /// # Safety
