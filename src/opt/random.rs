@@ -115,6 +115,20 @@ mod tests {
         assert_eq!(last, Some(4123659995));
     }
 
+    /// What std::shuffle of GNU's C++ library gives, since version 11, with std::mt19937.
+    #[test]
+    fn the_order_is_that_of_std_shuffle() {
+        let mut twister = Twister::default();
+        let mut list: [u8; 10] = std::array::from_fn(|i| i as u8);
+        twister.shuffle(&mut list);
+        assert_eq!(list, [2, 9, 0, 5, 4, 6, 7, 1, 3, 8]);
+        twister.shuffle(&mut list);
+        assert_eq!(list, [6, 4, 3, 1, 7, 2, 9, 8, 5, 0]);
+        let mut odd: [u8; 7] = std::array::from_fn(|i| i as u8);
+        Twister::default().shuffle(&mut odd);
+        assert_eq!(odd, [3, 2, 4, 6, 1, 5, 0]);
+    }
+
     #[test]
     fn a_shuffle_keeps_all_and_is_the_same_each_time() {
         for n in [0, 1, 2, 3, 10, 101, 70_000] {

@@ -65,7 +65,8 @@ pub fn numbers(
     share("adamw.beta1", beta1)?;
     share("adamw.beta2", beta2)?;
     share("adamw.wd", wd)?;
-    if !(eps >= 0.0) {
+    // NaN neither
+    if eps.is_nan() || eps < 0.0 {
         return Err(Error::argument(format!("adamw.eps {eps} must not be negative")));
     }
     // moments start at 0 and are too small at first

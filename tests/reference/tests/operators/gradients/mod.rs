@@ -140,6 +140,7 @@ impl Drop for Case {
 }
 
 pub fn last_error() -> String {
+    // SAFETY: numbers and pointers, for which zero stands.
     let mut e: ggml_ext_error = unsafe { std::mem::zeroed() };
     e.struct_size = size_of::<ggml_ext_error>();
     if !ggml_ext_last_error(&mut e) || e.text.is_null() {
@@ -177,6 +178,7 @@ pub fn check_to(name: &str, tolerance: f64, build: impl Fn(&mut Case) -> T) {
     let y = build(&mut c);
     // differences read results packed
     let y = if ggml_is_contiguous(y) { y } else { ggml_cont(c.ctx, y) };
+    // SAFETY: a node of the case's context.
     let ne = unsafe { (*y).ne };
     let w = c.data(&ne, Away(0.25, 1.0));
     let loss = c.loss_of(y, w);
@@ -193,6 +195,7 @@ pub fn check_to(name: &str, tolerance: f64, build: impl Fn(&mut Case) -> T) {
             let of = |&p: &T| {
                 let g = ggml_graph_get_grad(graph, p);
                 assert!(!g.is_null(), "{name}: a parameter has no gradient: {}", last_error());
+                // SAFETY: tensors of the case's context.
                 unsafe { assert_eq!(((*g).r#type, (*g).ne), (GGML_TYPE_F32, (*p).ne), "{name}") };
                 read(g)
             };
