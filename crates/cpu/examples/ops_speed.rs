@@ -73,6 +73,82 @@ fn flash(w: &mut World, d: i64, n: i64, kv: i64, heads: i64) -> T {
     w.node(GGML_OP_FLASH_ATTN_EXT, F, [d, heads, n, 1], &[q, k, v], &[bits(1.0 / (d as f32).sqrt()), 0, 0])
 }
 
+/// Operators of training, at sizes of a small language model and of a picture.
+fn training(b: &Bench) {
+    let order = [0, 1, 2, 3];
+    let new = |w: &mut World, ty, ne, seed| w.random(ty, ne, order, 0, &mut Rng(seed));
+    for (name, ty) in
+        [("f32", F), ("f16", H), ("q8_0", GGML_TYPE_Q8_0), ("q4_0", GGML_TYPE_Q4_0), ("q4_K", GGML_TYPE_Q4_K)]
+    {
+        for (m, n, k) in [(1024, 512, 1024), (1024, 32, 1024)] {
+            b.run(&format!("out_prod {name} {m}x{n}, {k}"), Some(2.0 * (m * n * k) as f64), |w| {
+                let x = w.tensor(ty, [m, k, 1, 1]);
+                if ty == F || ty == H {
+                    fill(x, &mut Rng(1));
+                }
+                let y = new(w, F, [n, k, 1, 1], 2);
+                w.node(GGML_OP_OUT_PROD, F, [m, n, 1, 1], &[x, y], &[])
+            });
+        }
+    }
+    let rows = [1280, 1024, 1, 1];
+    for (name, op, params) in [
+        ("silu_back", GGML_OP_SILU_BACK, [0, 0]),
+        ("rms_norm_back", GGML_OP_RMS_NORM_BACK, [bits(1e-6), 0]),
+        ("soft_max_back", GGML_OP_SOFT_MAX_BACK, [bits(1.0), 0]),
+    ] {
+        b.run(&format!("{name} [1280,1024]"), None, |w| {
+            let (g, x) = (new(w, F, rows, 1), new(w, F, rows, 2));
+            w.node(op, F, rows, &[g, x], &params)
+        });
+    }
+    for (name, op, ne) in [
+        ("cross_entropy_loss", GGML_OP_CROSS_ENTROPY_LOSS, [1; 4]),
+        ("cross_entropy_loss_back", GGML_OP_CROSS_ENTROPY_LOSS_BACK, [32000, 64, 1, 1]),
+    ] {
+        b.run(&format!("{name} [32000,64]"), None, |w| {
+            let (g, x, y) = (new(w, F, [1; 4], 1), new(w, F, [32000, 64, 1, 1], 2), new(w, F, [32000, 64, 1, 1], 3));
+            let all = [g, x, y];
+            w.node(op, F, ne, if ne == [1; 4] { &all[1..] } else { &all }, &[])
+        });
+    }
+    b.run("repeat_back [1280,1024]->[1280]", None, |w| {
+        let x = new(w, F, rows, 1);
+        w.node(GGML_OP_REPEAT_BACK, F, [1280, 1, 1, 1], &[x], &[])
+    });
+    b.run("get_rows_back [1024,512]->[1024,8000]", None, |w| {
+        let (g, i) = (new(w, F, [1024, 512, 1, 1], 1), w.tensor(GGML_TYPE_I32, [512, 1, 1, 1]));
+        for n in 0..512 {
+            set(i, [n, 0, 0, 0], (n * 37 % 8000) as f32);
+        }
+        w.node(GGML_OP_GET_ROWS_BACK, F, [1024, 8000, 1, 1], &[g, i], &[])
+    });
+    b.run("im2col_back 3x3 [64,64,64]", None, |w| {
+        let (g, k) = (new(w, F, [9 * 64, 64, 64, 1], 1), new(w, F, [3, 3, 64, 1], 2));
+        w.node(GGML_OP_IM2COL_BACK, F, [64, 64, 64, 1], &[g, k], &[1, 1, 1, 1, 1, 1, 1])
+    });
+    b.run("pool_2d_back max 2x2 [256,256,64]", None, |w| {
+        let (g, x) = (new(w, F, [128, 128, 64, 1], 1), new(w, F, [256, 256, 64, 1], 2));
+        w.node(GGML_OP_POOL_2D_BACK, F, [256, 256, 64, 1], &[g, x], &[0, 2, 2, 2, 2, 0, 0])
+    });
+    b.run("opt_step_sgd [1280,1024]", None, |w| {
+        let (a, g, p) = (new(w, F, rows, 1), new(w, F, rows, 2), new(w, F, [2, 1, 1, 1], 3));
+        w.node(GGML_OP_OPT_STEP_SGD, F, rows, &[a, g, p], &[])
+    });
+    b.run("opt_step_adamw [1280,1024]", None, |w| {
+        let all = [1, 2, 3, 4].map(|seed| new(w, F, rows, seed));
+        let p = new(w, F, [7, 1, 1, 1], 5);
+        w.node(GGML_OP_OPT_STEP_ADAMW, F, rows, &[all[0], all[1], all[2], all[3], p], &[])
+    });
+    let flops = 10.0 * (64 * 512 * 512 * 8) as f64;
+    b.run("flash_attn_back hs64 512x512 nh8", Some(flops), |w| {
+        let ne = [64, 512, 8, 1];
+        let (q, k, d) = (new(w, F, ne, 1), new(w, F, ne, 2), new(w, F, ne, 3));
+        let v = new(w, F, [512, 64, 8, 1], 4);
+        w.node(GGML_OP_FLASH_ATTN_BACK, F, [3 * 64 * 512 * 8, 1, 1, 1], &[q, k, v, d], &[0])
+    });
+}
+
 fn main() {
     let mut args = std::env::args().skip(1);
     let threads = args.next().map_or(2, |a| a.parse().unwrap());
@@ -172,6 +248,7 @@ fn main() {
         }
         w.node(GGML_OP_ROPE, F, [128, 24, 1024, 1], &[x, p], &params)
     });
+    training(&b);
     for (d, n, kv, h) in [
         (8, 1024, 1024, 8),
         (40, 1024, 1024, 8),

@@ -6,6 +6,7 @@ mod nodes;
 mod poisoned;
 mod random;
 mod rules;
+mod rules_back;
 mod rules_conv;
 mod rules_recurrent;
 

@@ -1,13 +1,14 @@
 //! Rules on random metadata, extremes included: no panic, and what is answered can be laid out or is refused.
 
 use super::meta;
-use crate::tensor::attention::{flash_attn_ext, Sources};
+use crate::tensor::attention::{flash_attn_back, flash_attn_ext, Sources};
 use crate::tensor::conv::{self, Axis};
 use crate::tensor::pool::{self, Window};
 use crate::tensor::recurrent::{self, Delta, Scan};
-use crate::tensor::rope::{rope, Rope};
+use crate::tensor::rope::{rope, rope_back, Rope};
 use crate::tensor::{
-    copy, elementwise, image, matmul, misc, new, norm, reduce, solve, streams, view, window as windows, NodeSpec,
+    backward, copy, elementwise, image, matmul, misc, new, norm, reduce, solve, streams, train, view,
+    window as windows, NodeSpec,
 };
 use ggml_oxide_abi::*;
 
@@ -146,6 +147,22 @@ fn rules_survive_anything() {
             norm::soft_max(&a, some, x, y, ip),
             norm::sinks(&a, &b).and_then(|()| reduce::sum(&a)),
             matmul::mul_mat(&a, &b),
+            matmul::out_prod(&a, &b),
+            backward::silu(&a, &b),
+            backward::rms_norm(&a, &b, x),
+            backward::soft_max(&a, &b, x, y, ip),
+            backward::repeat(&a, ne),
+            backward::repeat(&a, b.ne),
+            backward::get_rows(&a, &b, &c),
+            rope_back(&a, &b, some, &args),
+            conv::im2col_back(&a, &b, ne, axes[0], axes[1], ip),
+            conv::im2col_back(&a, &b, c.ne, axes[0], axes[1], ip),
+            pool::pool_2d_back(&a, &b, ggml_op_pool(k), window(i, j, x), window(j, i, y)),
+            flash_attn_back(&a, &b, &c, &d, ip),
+            train::cross_entropy_loss(&a, &b),
+            train::cross_entropy_loss_back(&a, &b, &c),
+            train::adamw(&a, &b, &c, &d, &b),
+            train::sgd(&a, &b, &c),
             matmul::mul_mat_id(&a, &b, &c),
             flash_attn_ext(Sources { q: &a, k: &b, v: &c, mask: some }, x, y, z),
             view::reshape(&a, ne),
