@@ -165,6 +165,84 @@ static void corrections(void) {
     ggml_reset(ctx);
 }
 
+/* Case 7 of the public reports: work buffers of 1 to 64 threads, and the same bytes from all of them. Sizes above what one thread does
+ * alone; sources permuted where the operator takes them so. */
+static void work_buffers(void) {
+    struct ggml_tensor * a = ggml_new_tensor_3d(ctx, GGML_TYPE_F32, 64, 33, 9), *pos = ggml_new_tensor_1d(ctx, GGML_TYPE_I32, 33);
+    struct ggml_tensor * labels = ggml_new_tensor_3d(ctx, GGML_TYPE_F32, 64, 33, 9), *m = ggml_new_tensor_2d(ctx, GGML_TYPE_F16, 64, 40);
+    struct ggml_tensor * q = ggml_new_tensor_3d(ctx, GGML_TYPE_F32, 32, 20, 6), *k = ggml_new_tensor_3d(ctx, GGML_TYPE_F32, 32, 25, 3);
+    struct ggml_tensor * v = ggml_new_tensor_3d(ctx, GGML_TYPE_F32, 25, 32, 3), *n = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, 90, 40);
+    struct ggml_tensor * g = ggml_new_tensor_1d(ctx, GGML_TYPE_F32, 1), *kernel = ggml_new_tensor_3d(ctx, GGML_TYPE_F32, 3, 3, 7);
+    struct ggml_tensor * columns = ggml_new_tensor_3d(ctx, GGML_TYPE_F32, 63, 20, 18);
+    struct ggml_tensor * turned  = ggml_permute(ctx, a, 0, 2, 1, 3);
+    struct ggml_tensor * flat    = ggml_cont_2d(ctx, a, 64, 33 * 9);
+    struct ggml_tensor * ids     = ggml_new_tensor_1d(ctx, GGML_TYPE_I32, 33 * 9);
+    int64_t              image[] = { 20, 18, 7, 1 };
+    struct ggml_tensor * all[]   = {
+        ggml_rope_ext_back(ctx, turned, pos, NULL, 64, 2, 0, 1e4f, 1, 0, 1, 0, 0),
+        ggml_cross_entropy_loss(ctx, a, labels),
+        ggml_cross_entropy_loss_back(ctx, g, a, labels),
+        ggml_flash_attn_back(ctx, q, k, v, q, true),
+        ggml_out_prod(ctx, m, n),
+        ggml_get_rows_back(ctx, flat, ids, flat),
+        ggml_repeat_back(ctx, ggml_permute(ctx, a, 1, 0, 2, 3), pos), /* [33,64,9] to [33] */
+        ggml_repeat_back(ctx, a, g),
+        ggml_im2col_back(ctx, columns, kernel, image, 1, 1, 1, 1, 1, 1, true),
+        ggml_rms_norm_back(ctx, turned, turned, 1e-6f),
+        ggml_soft_max_ext_back(ctx, turned, turned, 1, 0),
+        ggml_silu_back(ctx, turned, turned),
+    };
+    enum { ALL = sizeof all / sizeof *all };
+    struct ggml_cgraph * graph = ggml_new_graph(ctx);
+    for (int i = 0; i < ALL; i++) {
+        ggml_build_forward_expand(graph, all[i]);
+    }
+    ggml_backend_buffer_t buffer = ggml_backend_alloc_ctx_tensors(ctx, cpu);
+    struct ggml_tensor *  numbers[] = { a, labels, q, k, v, n, g, columns };
+    for (int i = 0; i < 8; i++) {
+        fill(numbers[i], i, 2);
+    }
+    int32_t indices[33 * 9];
+    for (int i = 0; i < 33 * 9; i++) {
+        indices[i] = i * 31 % 50;
+    }
+    ggml_backend_tensor_set(ids, indices, 0, sizeof indices);
+    ggml_backend_tensor_set(pos, indices, 0, ggml_nbytes(pos));
+    ggml_fp16_t half[64 * 40];
+    for (int i = 0; i < 64 * 40; i++) {
+        half[i] = ggml_fp32_to_fp16(sinf((float) i));
+    }
+    ggml_backend_tensor_set(m, half, 0, sizeof half);
+    uint8_t * want[ALL] = { 0 };
+    for (int threads = 1; threads <= 64; threads += threads < 8 ? 1 : 7) {
+        struct ggml_cplan plan = ggml_graph_plan(graph, threads, NULL);
+        uint8_t *         work = malloc(plan.work_size + 64);
+        memset(work, 0xFF, plan.work_size);
+        memset(work + plan.work_size, 0xA5, 64);
+        plan.work_data = work;
+        CHECK(ggml_graph_compute(graph, &plan) == GGML_STATUS_SUCCESS, "work buffers: %d threads", threads);
+        int changed = 0, other = 0;
+        for (int i = 0; i < 64; i++) {
+            changed += work[plan.work_size + i] != 0xA5;
+        }
+        for (int i = 0; i < ALL; i++) {
+            const size_t size = ggml_nbytes(all[i]);
+            if (threads == 1) {
+                want[i] = memcpy(malloc(size), all[i]->data, size);
+            }
+            other += memcmp(want[i], all[i]->data, size) != 0;
+            memset(all[i]->data, 0xFF, size);
+        }
+        CHECK(changed == 0 && other == 0, "work buffers: %d threads, %d bytes behind the buffer, %d other results", threads, changed, other);
+        free(work);
+    }
+    for (int i = 0; i < ALL; i++) {
+        free(want[i]);
+    }
+    ggml_backend_buffer_free(buffer);
+    ggml_reset(ctx);
+}
+
 int main(void) {
     check_quiet();
     ctx = ggml_init((struct ggml_init_params){ 1 << 20, NULL, true });
@@ -172,6 +250,7 @@ int main(void) {
     soft_max_back();
     steps();
     flash_attn_back();
+    work_buffers();
     corrections();
     ggml_backend_free(cpu);
     ggml_free(ctx);

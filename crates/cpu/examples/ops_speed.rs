@@ -83,9 +83,7 @@ fn training(b: &Bench) {
         for (m, n, k) in [(1024, 512, 1024), (1024, 32, 1024)] {
             b.run(&format!("out_prod {name} {m}x{n}, {k}"), Some(2.0 * (m * n * k) as f64), |w| {
                 let x = w.tensor(ty, [m, k, 1, 1]);
-                if ty == F || ty == H {
-                    fill(x, &mut Rng(1));
-                }
+                fill(x, &mut Rng(1));
                 let y = new(w, F, [n, k, 1, 1], 2);
                 w.node(GGML_OP_OUT_PROD, F, [m, n, 1, 1], &[x, y], &[])
             });

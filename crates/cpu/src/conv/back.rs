@@ -2,7 +2,7 @@
 //!
 //! f32 results with packed rows; sources in any layout, gradients f32, f16 or bf16.
 
-use super::pooling::{inside, read};
+use super::pooling::{inside, value};
 use crate::entry::{no_work, OpEntry};
 use crate::node::{src, Node, View};
 use crate::team::Team;
@@ -204,29 +204,36 @@ fn run_pool(node: &Node, team: &Team) {
             // SAFETY: a row of the result, whose plane this thread alone writes; it is packed.
             unsafe { out.row([y, i2, i3]).write_bytes(0, 4 * out.ne[0]) };
         }
-        let add = |x: usize, y: usize, v: f32| {
-            let to = out.at(x, [y, i2, i3]).cast::<f32>();
-            // SAFETY: as above.
-            unsafe { to.write(to.read() + v) };
+        let element = |v: &View, row: *mut u8, x: usize| {
+            // SAFETY: an element of a source, whose memory and alignment were checked.
+            unsafe { value(v.ty, row.wrapping_add(x * v.nb[0])) }
         };
-        for (oy, ox) in (0..grad.ne[1]).flat_map(|oy| (0..grad.ne[0]).map(move |ox| (oy, ox))) {
-            let g = read(&grad, ox, [oy, i2, i3]);
-            let (xs, ys) = (inside(w0, ox, out.ne[0]), inside(w1, oy, out.ne[1]));
-            let all = ys.flat_map(|y| xs.clone().map(move |x| (x, y)));
-            if !max {
-                all.for_each(|(x, y)| add(x, y, g * share));
-                continue;
-            }
-            // what lies outside counts as the least number; NaN is taken for the largest
-            let (mut best, mut place) = (f32::MIN, None);
-            for (x, y) in all {
-                let v = read(&of, x, [y, i2, i3]);
-                if v > best || (v.is_nan() && !best.is_nan()) {
-                    (best, place) = (v, Some((x, y)));
+        for oy in 0..grad.ne[1] {
+            let (ys, row) = (inside(w1, oy, out.ne[1]), grad.row([oy, i2, i3]));
+            for ox in 0..grad.ne[0] {
+                let (g, xs) = (element(&grad, row, ox), inside(w0, ox, out.ne[0]));
+                // of the largest: what lies outside counts as the least number, NaN is taken for the largest
+                let (mut best, mut place) = (f32::MIN, std::ptr::null_mut());
+                for y in ys.clone() {
+                    let (from, to) = (of.row([y, i2, i3]), out.row([y, i2, i3]).cast::<f32>());
+                    for x in xs.clone() {
+                        let to = to.wrapping_add(x);
+                        if !max {
+                            // SAFETY: as above: an element of this thread's plane.
+                            unsafe { *to += g * share };
+                            continue;
+                        }
+                        let v = element(&of, from, x);
+                        // no jumps: which element is the largest cannot be foreseen
+                        let take = (v > best) | (v.is_nan() & !best.is_nan());
+                        best = if take { v } else { best };
+                        place = if take { to } else { place };
+                    }
                 }
-            }
-            if let Some((x, y)) = place {
-                add(x, y, g);
+                if !place.is_null() {
+                    // SAFETY: as above.
+                    unsafe { *place += g };
+                }
             }
         }
     }

@@ -91,11 +91,20 @@ fn run(node: &Node, team: &Team) {
 }
 
 #[inline]
-pub(super) fn read(a: &View, x: usize, i: [usize; 3]) -> f32 {
-    let p = a.at(x, i);
+fn read(a: &View, x: usize, i: [usize; 3]) -> f32 {
     // SAFETY: an element of the source, whose memory and alignment were checked.
+    unsafe { value(a.ty, a.at(x, i)) }
+}
+
+/// An element of f32, f16 or bf16.
+///
+/// # Safety
+/// One lies at `p`, aligned.
+#[inline]
+pub(super) unsafe fn value(ty: ggml_type, p: *const u8) -> f32 {
+    // SAFETY: the caller's promise.
     unsafe {
-        match a.ty {
+        match ty {
             GGML_TYPE_F16 => types::float::f16_to_f32(p.cast::<u16>().read()),
             GGML_TYPE_BF16 => types::float::bf16_to_f32(p.cast::<u16>().read()),
             _ => p.cast::<f32>().read(),

@@ -15,7 +15,7 @@ pub static OUT_PROD: OpEntry = OpEntry { supports, work, n_tasks, run };
 const BLOCK: usize = 256;
 const WIDTH: usize = 32;
 
-/// Columns of a block format: a panel's values of one step of k lie side by side in memory.
+/// Columns of a format that is decoded by rows: a panel's values of one step of k lie side by side in memory.
 struct Columns {
     view: View,
     ty: Type,
@@ -56,7 +56,8 @@ fn with_gemm<R>(node: &Node, f: impl FnOnce(&Gemm) -> R) -> Result<R, Error> {
     let shape = Shape { m: a.ne[0], n: b.ne[0], k: a.ne[1], batch: [b.ne[2], b.ne[3]], ratio: [ratio(2), ratio(3)] };
     let ty = super::elem_of(a.ty).unwrap_or(Type::F32);
     let columns = Columns { view: a, ty };
-    let left = if ty.block_size() > 1 { Side::Custom(&columns) } else { Side::Matrix(turned(&a)) };
+    let packed = a.nb[0] == ty.block_bytes() && ty != Type::F32 && kernels(ty).decode.is_some();
+    let left = if packed { Side::Custom(&columns) } else { Side::Matrix(turned(&a)) };
     Ok(f(&Gemm::new(shape, left, Side::Matrix(turned(&b)), dst, Precision::F32)?))
 }
 

@@ -17,6 +17,8 @@ struct Rope {
     attn: f32,
     sections: [i32; 4],
     factors: bool,
+    /// Turned back, as gradients are.
+    back: bool,
 }
 
 const SIMPLE: Rope = Rope {
@@ -30,6 +32,7 @@ const SIMPLE: Rope = Rope {
     attn: 1.0,
     sections: [0; 4],
     factors: false,
+    back: false,
 };
 /// YaRN's corrections begin and end at these numbers of turns.
 const BETA: [f32; 2] = [32.0, 1.0];
@@ -107,7 +110,8 @@ impl Rope {
                 let factor = if self.factors { factors.at([k, 0, 0, 0]) } else { 1.0 };
                 let (angle, length) = self.angle(k, position, index, factor);
                 let (a, b) = self.pair(k);
-                let (sin, cos) = (angle.sin() * length, angle.cos() * length);
+                let sign = if self.back { -1.0 } else { 1.0 };
+                let (sin, cos) = (angle.sin() * length * sign, angle.cos() * length);
                 out[a] = row[a] * cos - row[b] * sin;
                 out[b] = row[a] * sin + row[b] * cos;
                 // an angle's error goes with its size, and with the number of factors it is made of
@@ -124,7 +128,11 @@ impl Rope {
         let (n, mode) = (self.dims as i32, self.mode);
         let out = if self.multi() {
             let mut s = self.sections;
-            let build = if inplace { ggml_rope_multi_inplace } else { ggml_rope_multi };
+            let build = match (self.back, inplace) {
+                (true, _) => ggml_rope_multi_back,
+                (_, true) => ggml_rope_multi_inplace,
+                _ => ggml_rope_multi,
+            };
             build(
                 w.ctx,
                 a,
@@ -142,7 +150,11 @@ impl Rope {
                 BETA[1],
             )
         } else {
-            let build = if inplace { ggml_rope_ext_inplace } else { ggml_rope_ext };
+            let build = match (self.back, inplace) {
+                (true, _) => ggml_rope_ext_back,
+                (_, true) => ggml_rope_ext_inplace,
+                _ => ggml_rope_ext,
+            };
             build(w.ctx, a, b, c, n, mode, self.context, self.base, self.scale, self.ext, self.attn, BETA[0], BETA[1])
         };
         if self.offset > 0 {
@@ -227,6 +239,7 @@ fn rope() {
             }
         }
     }
+    backwards(&mut s);
     for inplace in [false, true] {
         s.case(true, "the short form", |w| {
             let a = w.source(GGML_TYPE_F32, [8, 3, 5, 1], Layout::Cont, &PLAIN);
@@ -237,4 +250,36 @@ fn rope() {
         });
     }
     s.finish(1000);
+}
+
+/// Gradients: in memory of their own, or over their source's.
+fn backwards(s: &mut Suite) {
+    for ty in [GGML_TYPE_F32, GGML_TYPE_F16] {
+        for ne in [[8, 3, 5, 2], [64, 2, 7, 1], [24, 4, 2, 2], [64, 8, 33, 1]] {
+            for la in ALL {
+                for kind in kinds(ne[0]) {
+                    for over in [false, true] {
+                        let kind = Rope { back: true, ..kind };
+                        if over && la != Layout::Cont {
+                            continue;
+                        }
+                        s.case(la.packed(), format!("{} {ne:?} {la:?} {kind:?} {over}", type_name(ty)), |w| {
+                            let a = w.source(ty, ne, la, &PLAIN);
+                            let streams = if kind.multi() { 4 } else { 1 };
+                            let positions = Fill::Whole(0, 600);
+                            let b = w.source(GGML_TYPE_I32, [streams * ne[2], 1, 1, 1], Layout::Cont, &positions);
+                            let c = w.source(GGML_TYPE_F32, [ne[0], 1, 1, 1], Layout::Offset, &Fill::Range(0.5, 4.0));
+                            let want = kind.reference(&read(a), &read(b), &read(c));
+                            let c = if kind.factors { c } else { NONE };
+                            let out = kind.build(w, [a, b, c], false);
+                            if over {
+                                w.place_over(out, a);
+                            }
+                            (out, want)
+                        });
+                    }
+                }
+            }
+        }
+    }
 }
