@@ -78,6 +78,14 @@ fn block_formats() {
         (GGML_TYPE_Q4_K, 256),
         (GGML_TYPE_Q5_K, 256),
         (GGML_TYPE_Q6_K, 512),
+        (GGML_TYPE_IQ4_NL, 96),
+        (GGML_TYPE_IQ4_XS, 512),
+        (GGML_TYPE_TQ1_0, 256),
+        (GGML_TYPE_TQ2_0, 512),
+        (GGML_TYPE_MXFP4, 96),
+        (GGML_TYPE_NVFP4, 192),
+        (GGML_TYPE_Q1_0, 384),
+        (GGML_TYPE_Q2_0, 192),
     ] {
         for size in [[5, 1, k], [37, 9, k], [64, 33, k]] {
             // The activations may be rounded to 8 bits.

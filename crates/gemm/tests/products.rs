@@ -4,7 +4,7 @@
 use ggml_oxide_gemm::*;
 use ggml_oxide_types as types;
 
-const FORMATS: [Type; 13] = [
+const FORMATS: [Type; 21] = [
     Type::F32,
     Type::F16,
     Type::BF16,
@@ -18,6 +18,14 @@ const FORMATS: [Type; 13] = [
     Type::Q4_K,
     Type::Q5_K,
     Type::Q6_K,
+    Type::IQ4_NL,
+    Type::IQ4_XS,
+    Type::TQ1_0,
+    Type::TQ2_0,
+    Type::MXFP4,
+    Type::NVFP4,
+    Type::Q1_0,
+    Type::Q2_0,
 ];
 
 fn noise(seed: u64) -> f32 {

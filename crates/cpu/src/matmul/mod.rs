@@ -38,9 +38,15 @@ pub(crate) fn elem_of(ty: ggml_type) -> Option<Type> {
     (float || (ty.is_quantized() && ggml_oxide_gemm::is_supported(ty))).then_some(ty)
 }
 
+/// The format, if it is one of a matrix in a product: as [`elem_of`], and the 8-bit floats, which are widened on the way in.
+fn operand_of(ty: ggml_type) -> Option<Type> {
+    let byte = || shape::format_of(ty).filter(|ty| matches!(ty, Type::F8_E4M3 | Type::F8_E5M2));
+    elem_of(ty).or_else(byte)
+}
+
 /// Whether the gemm crate reads the tensor as it lies.
 pub(crate) fn operand_rule(t: &ggml_tensor) -> Result<(), &'static str> {
-    let elem = elem_of(t.r#type).ok_or("the format cannot be multiplied")?;
+    let elem = operand_of(t.r#type).ok_or("the format cannot be multiplied")?;
     if elem.is_quantized() && t.nb[0] != elem.block_bytes() {
         return Err("the blocks of a quantised row must follow each other");
     }
@@ -66,7 +72,7 @@ pub(crate) fn result_rule(t: &ggml_tensor) -> Result<(), &'static str> {
 /// A matrix over a tensor's memory; the tensor passed [`operand_rule`].
 pub(crate) fn matrix(v: &View) -> Matrix {
     // SAFETY: the executor found the memory there and aligned; nobody writes a node's source while the node runs.
-    unsafe { Matrix::new(v.data, elem_of(v.ty).unwrap_or(Type::F32), v.nb) }
+    unsafe { Matrix::new(v.data, operand_of(v.ty).unwrap_or(Type::F32), v.nb) }
 }
 
 /// Exactness that parameter 0 of a node asks for.

@@ -17,6 +17,18 @@ pub(super) fn convert(team: &Team, dst: &View, src: &View) {
     if dt.block_size() == 1 && st.block_size() == 1 {
         let loops = Loops::over([dst, src]).sort_by(0).merge();
         return loops.share(team, [dst.data, src.data], |n, [d, s], [ds, ss]| {
+            if rows::is_f8(st) && ss == 1 && is_float(dst.ty) {
+                let mut buf = [0.0f32; CHUNK];
+                for i in (0..n).step_by(CHUNK) {
+                    let k = (n - i).min(CHUNK);
+                    // SAFETY: as below.
+                    unsafe {
+                        rows::decode(st, s.add(i), buf.as_mut_ptr(), k);
+                        rows::store(dst.ty, buf.as_ptr(), d.add(i * ds), ds, k);
+                    }
+                }
+                return;
+            }
             for i in 0..n {
                 // SAFETY: the views are good for their shapes; no other thread has these elements of dst.
                 unsafe { one(dt, d.add(i * ds), st, s.add(i * ss)) };

@@ -26,7 +26,7 @@ impl RowCopy {
         let aligned = (dv.data as usize).is_multiple_of(4) && dv.nb.iter().all(|nb| nb.is_multiple_of(4));
         if packed && dt == st {
             RowCopy::Bytes(n / dt.block_size() * dt.block_bytes())
-        } else if packed && dt == Type::F32 && aligned && (is_float(sv.ty) || st.block_size() > 1) {
+        } else if packed && dt == Type::F32 && aligned && (is_float(sv.ty) || st.block_size() > 1 || rows::is_f8(st)) {
             RowCopy::ToF32(st, n)
         } else {
             RowCopy::Other

@@ -12,6 +12,11 @@ pub fn is_float(ty: ggml_type) -> bool {
     matches!(ty, GGML_TYPE_F32 | GGML_TYPE_F16 | GGML_TYPE_BF16)
 }
 
+/// Whether the format is one of the 8-bit floats.
+pub fn is_f8(ty: Type) -> bool {
+    matches!(ty, Type::F8_E4M3 | Type::F8_E5M2)
+}
+
 struct Load<E: Elem> {
     src: *const E::Mem,
     dst: *mut f32,
