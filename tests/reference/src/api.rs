@@ -26,6 +26,15 @@ unsafe extern "C" {
     pub safe fn ggml_type_size(r#type: ggml_type) -> usize;
     pub safe fn ggml_type_name(r#type: ggml_type) -> *const c_char;
     pub safe fn ggml_get_type_traits(r#type: ggml_type) -> *const ggml_type_traits;
+    pub safe fn ggml_quantize_chunk(
+        r#type: ggml_type,
+        src: *const f32,
+        dst: *mut c_void,
+        start: i64,
+        nrows: i64,
+        n_per_row: i64,
+        imatrix: *const f32,
+    ) -> usize;
     pub safe fn ggml_log_set(log_callback: ggml_log_callback, user_data: *mut c_void);
     pub safe fn ggml_new_graph_custom(ctx: Ctx, size: usize, grads: bool) -> *mut ggml_cgraph;
     pub safe fn ggml_build_forward_expand(cgraph: *mut ggml_cgraph, tensor: T);

@@ -207,6 +207,26 @@ pub fn half(bits: u16) -> f64 {
     }
 }
 
+/// The 8-bit floats beyond upstream's formats.
+pub const F8_E4M3: ggml_type = ggml_type(43);
+/// See [`F8_E4M3`].
+pub const F8_E5M2: ggml_type = ggml_type(44);
+
+/// An 8-bit float as a number.
+pub fn eight(ty: ggml_type, bits: u8) -> f64 {
+    let sign = if bits >> 7 == 1 { -1.0 } else { 1.0 };
+    let (digits, bias) = if ty == F8_E4M3 { (3, 7) } else { (2, 15) };
+    let (e, m) = (i32::from(bits & 127) >> digits, f64::from(bits & ((1 << digits) - 1)));
+    let one = f64::from(1 << digits);
+    sign * match e {
+        0 => m / one * 2f64.powi(1 - bias),
+        15 if ty == F8_E4M3 && m == 7.0 => f64::NAN,
+        31 if m == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        _ => (1.0 + m / one) * 2f64.powi(e - bias),
+    }
+}
+
 /// Elements that share a block, and bytes of a block.
 pub fn block(ty: ggml_type) -> (usize, usize) {
     (ggml_blck_size(ty) as usize, ggml_type_size(ty))
@@ -223,6 +243,7 @@ pub unsafe fn decode(ty: ggml_type, p: *const u8, n: usize) -> Vec<f64> {
             GGML_TYPE_F32 => f64::from(p.cast::<f32>().add(i).read_unaligned()),
             GGML_TYPE_F16 => half(p.cast::<u16>().add(i).read_unaligned()),
             GGML_TYPE_BF16 => f64::from(f32::from_bits(u32::from(p.cast::<u16>().add(i).read_unaligned()) << 16)),
+            F8_E4M3 | F8_E5M2 => eight(ty, p.add(i).read()),
             GGML_TYPE_F64 => p.cast::<f64>().add(i).read_unaligned(),
             GGML_TYPE_I8 => f64::from(p.cast::<i8>().add(i).read()),
             GGML_TYPE_I16 => f64::from(p.cast::<i16>().add(i).read_unaligned()),
@@ -259,9 +280,20 @@ pub unsafe fn encode(ty: ggml_type, x: &[f64], p: *mut u8) {
                 GGML_TYPE_I16 => p.cast::<i16>().add(i).write_unaligned(x as i16),
                 GGML_TYPE_I32 => p.cast::<i32>().add(i).write_unaligned(x as i32),
                 GGML_TYPE_I64 => p.cast::<i64>().add(i).write_unaligned(x as i64),
+                F8_E4M3 | F8_E5M2 => {
+                    let far = |b: &u8| (eight(ty, *b) - x).abs();
+                    let finite = (0..=255).filter(|&b| eight(ty, b).is_finite());
+                    p.add(i).write(finite.min_by(|a, b| far(a).total_cmp(&far(b))).unwrap_or(0));
+                }
                 _ => {
-                    let from_float = (*ggml_get_type_traits(ty)).from_float_ref.expect("the format has an encoder");
-                    from_float(f.as_ptr(), p.cast(), f.len() as i64);
+                    let n = f.len() as i64;
+                    match (*ggml_get_type_traits(ty)).from_float_ref {
+                        Some(from_float) => from_float(f.as_ptr(), p.cast(), n),
+                        None => {
+                            let ones = vec![1.0f32; f.len()];
+                            assert_ne!(ggml_quantize_chunk(ty, f.as_ptr(), p.cast(), 0, 1, n, ones.as_ptr()), 0);
+                        }
+                    }
                     return;
                 }
             }

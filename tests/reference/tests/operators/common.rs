@@ -9,7 +9,7 @@ pub use reference::*;
 pub const FLOATS: [ggml_type; 3] = [GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_BF16];
 
 /// Formats of blocks that can be encoded and decoded.
-pub const BLOCKS: [ggml_type; 18] = [
+pub const BLOCKS: [ggml_type; 10] = [
     GGML_TYPE_Q4_0,
     GGML_TYPE_Q4_1,
     GGML_TYPE_Q5_0,
@@ -20,14 +20,6 @@ pub const BLOCKS: [ggml_type; 18] = [
     GGML_TYPE_Q4_K,
     GGML_TYPE_Q5_K,
     GGML_TYPE_Q6_K,
-    GGML_TYPE_IQ4_NL,
-    GGML_TYPE_IQ4_XS,
-    GGML_TYPE_TQ1_0,
-    GGML_TYPE_TQ2_0,
-    GGML_TYPE_MXFP4,
-    GGML_TYPE_NVFP4,
-    GGML_TYPE_Q1_0,
-    GGML_TYPE_Q2_0,
 ];
 
 /// Shapes with no zero; the last is large enough to be shared out among threads.

@@ -22,6 +22,7 @@ mod reduce;
 mod rope;
 mod rows;
 mod shape;
+mod small_formats;
 mod softmax;
 mod solve;
 mod streams;

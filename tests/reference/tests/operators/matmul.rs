@@ -4,7 +4,7 @@ use super::common::*;
 use reference::values::block;
 
 /// Error that a format of weights may bring: from rounding the other source to the precision of the product.
-fn tolerance(tw: ggml_type, tx: ggml_type, k: usize) -> Tol {
+pub fn tolerance(tw: ggml_type, tx: ggml_type, k: usize) -> Tol {
     let sums = (16.0 + k as f64 / 4.0) * U32;
     let half = 1.02 / 2048.0;
     let mag = match (tw, tx) {
@@ -20,7 +20,7 @@ fn tolerance(tw: ggml_type, tx: ggml_type, k: usize) -> Tol {
 
 /// Dot products of the rows of `a` and `b`, the matrices of `a` repeated; the magnitude is that of the terms, for blocks that of
 /// the weights times the largest element.
-fn reference(a: &Arr, b: &Arr, blocks: bool, tol: Tol) -> Want {
+pub fn reference(a: &Arr, b: &Arr, blocks: bool, tol: Tol) -> Want {
     let [r2, r3] = [2, 3].map(|d| b.ne[d].checked_div(a.ne[d]).unwrap_or(1).max(1));
     Want::with_magnitude([a.ne[1], b.ne[1], b.ne[2], b.ne[3]], tol, |[i, j, k, l]| {
         let (x, y) = (a.row([i, k / r2, l / r3]), b.row([j, k, l]));
