@@ -3,6 +3,7 @@
 use super::context::{Build, Opt, Plan, Tensors, NO_GRAPHS};
 use super::states::States;
 use super::{nodes, settings};
+use crate::alloc::room;
 use crate::error::Error;
 use crate::graph::{self, access, backward, build as grow, memory};
 use crate::tensor::{elementwise, reduce, set_name, train, Context, NodeSpec};
@@ -61,7 +62,7 @@ pub unsafe fn build(opt: &mut Opt, most: Build) -> Result<(), Error> {
                 false if t == opt.tensors.loss => states.loss,
                 false => null_mut(),
             };
-            let accs: Vec<_> = graph::checked_nodes(gf)?.iter().map(acc).collect();
+            let accs = room::collected(graph::checked_nodes(gf)?.iter().map(acc))?;
             backward::expand(ctx, &mut *gb, &accs)?;
             opt.graphs.gradients = gb;
         }
@@ -103,7 +104,7 @@ unsafe fn check(plan: &Plan, gf: &ggml_cgraph, t: &Tensors) -> Result<Vec<*mut g
                 return Err(Error::argument(text).at(node));
             }
             if flags & GGML_TENSOR_FLAG_PARAM.0 != 0 {
-                params.push(node);
+                room::push(&mut params, node)?;
             }
         }
         if params.is_empty() && plan.most >= Build::Gradients {

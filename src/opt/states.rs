@@ -2,7 +2,7 @@
 
 use super::context::{Owned, Plan};
 use super::{nodes, settings};
-use crate::alloc::whole;
+use crate::alloc::{room, whole};
 use crate::backend::{host, tensor_data, Buft};
 use crate::error::Error;
 use crate::tensor::{self, set_name, Context, TENSOR_OVERHEAD};
@@ -49,7 +49,7 @@ impl States {
         let n = params.len() * each + 1 + if plan.fixed { N_RESULTS } else { 0 };
         // SAFETY: a block of its own.
         let mut ctx = unsafe { Context::new(n * TENSOR_OVERHEAD, null_mut(), true) }?;
-        let mut list = Vec::with_capacity(params.len());
+        let mut list = room::list(params.len())?;
         for &p in params {
             let mut make = |wanted: bool, word: &[u8]| match wanted {
                 // SAFETY: the caller's promise.
@@ -77,7 +77,7 @@ impl States {
             numbers_ctx = Some(ctx);
         }
         // SAFETY: the caller's promise.
-        let shapes = params.iter().map(|&p| unsafe { (*p).ne }).collect();
+        let shapes = room::collected(params.iter().map(|&p| unsafe { (*p).ne }))?;
         Ok(States {
             buffer: none(),
             numbers_buffer: none(),

@@ -130,6 +130,9 @@ static void refusals(void) {
     y = ggml_set_name(ggml_pad_ext_circular(ctx, rows, 1, 1, 0, 0, 0, 0, 0, 0), "round");
     refused("padding that goes around", graph_of(y, 64), x, NULL, bad, "'round' (PAD)", "around", "no gradient");
 
+    y = ggml_set_name(ggml_pool_1d(ctx, x, GGML_OP_POOL_AVG, 3, 1, 1), "edge");
+    refused("averages at an edge", graph_of(y, 64), x, NULL, bad, "'edge' (POOL_1D)", "padded", "no gradient");
+
     struct ggml_tensor * accs[64] = { NULL };
     struct ggml_cgraph * g = graph_of(ggml_sqr(ctx, x), 64);
     for (int i = 0; i < ggml_graph_n_nodes(g); i++) {

@@ -4,6 +4,7 @@
 #include "ggml-alloc.h"
 #include "ggml-backend.h"
 #include "ggml-cpu.h"
+#include "ggml-opt.h"
 #include "gguf.h"
 
 #include <errno.h>
@@ -236,6 +237,44 @@ static void compute(void) {
     ggml_free(ctx);
 }
 
+/* A chain of parameters, one step of training. */
+static void train(void) {
+    enum { N = 400, BATCH = 64 };
+    struct ggml_context * ctx = ggml_init((struct ggml_init_params){ 1 << 20, NULL, true });
+    struct ggml_context * graphs = ggml_init((struct ggml_init_params){ 4 << 20, NULL, true });
+    ggml_opt_dataset_t    data = ggml_opt_dataset_init(GGML_TYPE_F32, GGML_TYPE_F32, 64, 64, 2 * BATCH, 1);
+    ggml_backend_t        cpu = ggml_backend_cpu_init();
+    ggml_backend_sched_t  s = cpu ? ggml_backend_sched_new(&cpu, NULL, 1, 2048, false, false) : NULL;
+    ggml_backend_buffer_t b = NULL;
+    if (ctx && graphs && data && s) {
+        struct ggml_opt_params p = ggml_opt_default_params(s, GGML_OPT_LOSS_TYPE_MEAN_SQUARED_ERROR);
+        p.ctx_compute = graphs;
+        p.inputs = p.outputs = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, 64, BATCH);
+        for (int i = 0; i < N; i++) {
+            struct ggml_tensor * w = ggml_new_tensor_1d(ctx, GGML_TYPE_F32, 1);
+            ggml_set_param(w);
+            p.outputs = ggml_add(graphs, p.outputs, w);
+        }
+        b = ggml_backend_alloc_ctx_tensors(ctx, cpu);
+        if (b) {
+            ggml_backend_buffer_clear(b, 0);
+            ggml_opt_context_t opt = ggml_opt_init(p);
+            ggml_opt_result_t  r = ggml_opt_result_init();
+            if (opt) {
+                ggml_opt_epoch(opt, data, r, r, BATCH, NULL, NULL);
+            }
+            ggml_opt_result_free(r);
+            ggml_opt_free(opt);
+        }
+    }
+    ggml_backend_buffer_free(b);
+    ggml_backend_sched_free(s);
+    ggml_backend_free(cpu);
+    ggml_opt_dataset_free(data);
+    ggml_free(graphs);
+    ggml_free(ctx);
+}
+
 static void quantize(void) {
     const int n = 256 * 256;
     float *   x = malloc(sizeof *x * (size_t) n);
@@ -355,7 +394,7 @@ int main(void) {
     const struct { const char * name; void (*job)(void); long stride; } jobs[] = {
         { "load a file", load, 41 }, { "save a file", save, 41 }, { "build a graph", build, 499 },
         { "allocate a graph", allocate, 97 }, { "schedule a graph", schedule, 7 }, { "compute a graph", compute, 7 },
-        { "quantize", quantize, 0 },
+        { "quantize", quantize, 0 }, { "train a model", train, 97 },
     };
     for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
         char name[100];

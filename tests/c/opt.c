@@ -241,6 +241,42 @@ static void loops(void) {
     ggml_opt_dataset_free(data);
 }
 
+/* Two models on one scheduler, in turns: each is trained as if it were alone. */
+static void one_scheduler(void) {
+    float alone[64], together[64];
+    struct model m[2];
+    ggml_opt_context_t opt[2];
+    ggml_opt_dataset_t data = model_data(CLASSES, 1);
+    for (int round = 0; round < 2; round++) {
+        for (int k = 0; k <= round; k++) {
+            m[k] = model_make(CLASSES, 8);
+            opt[k] = ggml_opt_init(model_params(&m[k], GGML_OPT_OPTIMIZER_TYPE_ADAMW));
+        }
+        for (int i = 0; i < 6; i++) {
+            for (int k = 0; k <= round; k++) {
+                ggml_opt_alloc(opt[k], true);
+                ggml_opt_dataset_get_batch(data, m[k].inputs, ggml_opt_labels(opt[k]), i);
+                ggml_opt_eval(opt[k], NULL);
+            }
+        }
+        model_get(&m[0], round == 0 ? alone : together);
+        if (round == 1) {
+            /* what was allocated first is gone when the other is */
+            ggml_opt_alloc(opt[0], true);
+            ggml_opt_alloc(opt[1], true);
+            int before = check_log_errors;
+            CHECK_ERROR(ggml_opt_eval(opt[0], NULL), GGML_EXT_CODE_BAD_ARGUMENT, "another graph in between", "ggml_opt_eval", "another graph");
+            check_log_errors = before;
+        }
+        for (int k = 0; k <= round; k++) {
+            ggml_opt_free(opt[k]);
+            model_free(&m[k]);
+        }
+    }
+    CHECK(memcmp(alone, together, (size_t) (N_IN * N_HIDDEN + N_HIDDEN + N_HIDDEN * N_CLASSES + N_CLASSES) * sizeof(float)) == 0, "two models on one scheduler");
+    ggml_opt_dataset_free(data);
+}
+
 int main(void) {
     check_quiet();
     for (int n = 1; n <= 2; n++) {
@@ -256,6 +292,7 @@ int main(void) {
         reset_optimizer();
         evals = 0;
         loops();
+        one_scheduler();
         opt_end(n);
     }
     CHECK(check_log_errors == 0, "no error was logged: %s", check_error_text());

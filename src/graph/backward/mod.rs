@@ -52,12 +52,14 @@ pub unsafe fn expand(ctx: &mut Context, graph: &mut ggml_cgraph, accs: &[*mut gg
     if let Some(fault) = unsafe { access::fault(graph) } {
         return Err(fault);
     }
+    let mut handles: Vec<Tensor> = Vec::new();
+    handles.try_reserve_exact(nodes.len())?;
     // SAFETY: as above: the handles are used no longer than the graph's tensors live.
-    let nodes: Vec<Tensor> = nodes.iter().filter_map(|&t| unsafe { Tensor::new(t) }).collect();
+    handles.extend(nodes.iter().filter_map(|&t| unsafe { Tensor::new(t) }));
+    let nodes = handles;
     let mut frame = Frame::new(ctx, graph.visited_hash_set)?;
     // SAFETY: as above.
-    let accs: Vec<Option<Tensor>> = accs.iter().take(nodes.len()).map(|&t| unsafe { Tensor::new(t) }).collect();
-    needs::mark(&mut frame, &nodes, &accs)?;
+    needs::mark(&mut frame, &nodes, |i| accs.get(i).and_then(|&t| unsafe { Tensor::new(t) }))?;
     for &node in nodes.iter().rev() {
         rules::pass(&mut frame, node).map_err(|e| at(node, e))?;
     }

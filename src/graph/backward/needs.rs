@@ -45,8 +45,8 @@ fn keeps_its_source(node: Tensor) -> bool {
     ) || node.view_src.is_null()
 }
 
-/// Marks what wants a gradient, in the order of the graph, and places accumulators.
-pub fn mark(frame: &mut Frame, nodes: &[Tensor], accs: &[Option<Tensor>]) -> Result<(), Error> {
+/// Marks what wants a gradient, in the order of the graph, and places accumulators: `acc` by number of the node.
+pub fn mark(frame: &mut Frame, nodes: &[Tensor], acc: impl Fn(usize) -> Option<Tensor>) -> Result<(), Error> {
     let has = |flag: ggml_tensor_flag| nodes.iter().any(|t| t.flags & flag.0 != 0);
     if !has(GGML_TENSOR_FLAG_PARAM) {
         return Err(Error::argument("the graph has no parameter: mark one with ggml_set_param before it is built"));
@@ -58,7 +58,7 @@ pub fn mark(frame: &mut Frame, nodes: &[Tensor], accs: &[Option<Tensor>]) -> Res
         if is_integer(node) {
             continue;
         }
-        mark_one(frame, node, accs.get(i).copied().flatten()).map_err(|e| super::at(node, e))?;
+        mark_one(frame, node, acc(i)).map_err(|e| super::at(node, e))?;
     }
     Ok(())
 }

@@ -52,6 +52,7 @@ fn rule(op: ggml_op) -> Option<Rule> {
         GGML_OP_TRI => views::tri,
         GGML_OP_ROPE => window::rope,
         GGML_OP_IM2COL => window::im2col,
+        GGML_OP_POOL_1D => window::pool_1d,
         GGML_OP_POOL_2D => window::pool_2d,
         _ => return None,
     })

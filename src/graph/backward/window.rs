@@ -33,6 +33,18 @@ pub fn im2col(f: &mut Frame, n: &Node, _: usize) -> Answer {
     Ok(Flow::Add(f.make(spec, &[g, kernel])?))
 }
 
+/// As [`pool_2d`] with windows of one row; but its averages do not count the padding, as those of two dimensions do.
+pub fn pool_1d(f: &mut Frame, n: &Node, _: usize) -> Answer {
+    let (src, g) = (n.src(0)?, n.grad);
+    if n.i32(0) == GGML_OP_POOL_AVG.0 && n.i32(3) != 0 {
+        return Err(Error::argument("averages at a padded edge have no gradient"));
+    }
+    let src = f.plain(src)?;
+    let x = Window { k: n.i32(1), s: n.i32(2), p: n.i32(3) as f32 };
+    let spec = pool::pool_2d_back(&g, &src, ggml_op_pool(n.i32(0)), x, Window { k: 1, s: 1, p: 0.0 });
+    Ok(Flow::Add(f.make(spec, &[g, src])?))
+}
+
 pub fn pool_2d(f: &mut Frame, n: &Node, _: usize) -> Answer {
     let (src, g) = (n.src(0)?, n.grad);
     let src = f.plain(src)?;

@@ -85,3 +85,20 @@ fn pool_2d() {
         }
     }
 }
+
+#[test]
+fn pool_1d() {
+    for (op, name) in [(GGML_OP_POOL_AVG, "avg"), (GGML_OP_POOL_MAX, "max")] {
+        for (k, s, p) in [(2, 2, 0), (3, 1, 0), (3, 2, 1)] {
+            if op == GGML_OP_POOL_AVG && p != 0 {
+                continue;
+            }
+            check(&format!("pool_1d {name} {k} {s} {p}"), |c| {
+                let x = c.param(&[8, 3, 2], UNIT);
+                let n = ggml_nelements(x) as usize;
+                write(x, &(0..n).map(|i| (i * 29 % n) as f64 / 8.0 - 3.0).collect::<Vec<_>>());
+                ggml_pool_1d(c.ctx, x, op, k, s, p)
+            });
+        }
+    }
+}
