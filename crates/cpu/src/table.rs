@@ -70,6 +70,10 @@ pub(crate) fn check(op: &ggml_tensor) -> Result<Option<&'static OpEntry>, &'stat
     if shape::is_empty(op) {
         return Ok(None);
     }
+    // Which thread writes last would be left to chance.
+    if shape::may_overlap_itself(op) {
+        return Err("elements of the result lie over each other");
+    }
     (entry.supports)(op)?;
     Ok(Some(entry))
 }

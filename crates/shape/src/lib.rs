@@ -182,6 +182,20 @@ pub fn is_contiguously_allocated(t: &ggml_tensor) -> bool {
     blck != 0 && nbytes(t) == (nelements(t) / blck) as usize * type_size(t.r#type)
 }
 
+/// Whether two elements may share memory: in ascending order, some stride is smaller than what those before it span.
+pub fn may_overlap_itself(t: &ggml_tensor) -> bool {
+    let blck = blck_size(t.r#type).max(1) as i64;
+    let mut dims: [(usize, i64); GGML_MAX_DIMS] = std::array::from_fn(|i| (t.nb[i], t.ne[i]));
+    dims[0].1 /= blck;
+    dims.sort_unstable();
+    let mut span = type_size(t.r#type);
+    dims.iter().filter(|(_, n)| *n > 1).any(|&(nb, n)| {
+        let over = nb < span;
+        span = span.saturating_add(nb.saturating_mul(n as usize - 1));
+        over
+    })
+}
+
 /// Whether channels (dimension 2) are the fastest axis in memory, as images stored CxWxHxN and permuted have them.
 pub fn is_contiguous_channels(t: &ggml_tensor) -> bool {
     t.nb[0] > t.nb[2] && t.nb[1] > t.nb[0] && t.nb[2] == type_size(t.r#type)
@@ -240,6 +254,26 @@ pub fn name(t: &ggml_tensor) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Strides of a view that repeats rows, of windows that overlap, and of what only looks like it.
+    #[test]
+    fn what_overlaps_itself() {
+        let check = |ty, ne, nb, want| {
+            // SAFETY: numbers and NULLs.
+            let mut t: ggml_tensor = unsafe { std::mem::zeroed() };
+            (t.r#type, t.ne, t.nb) = (ty, ne, nb);
+            assert_eq!(may_overlap_itself(&t), want, "{ne:?} {nb:?}");
+        };
+        check(GGML_TYPE_F32, [8, 6, 4, 2], [4, 32, 192, 768], false);
+        check(GGML_TYPE_F32, [6, 8, 4, 2], [32, 4, 192, 768], false);
+        check(GGML_TYPE_F32, [8, 6, 4, 2], [4, 40, 400, 4000], false);
+        check(GGML_TYPE_F32, [8, 6, 4, 2], [4, 0, 32, 128], true);
+        check(GGML_TYPE_F32, [8, 6, 1, 1], [4, 28, 0, 0], true);
+        check(GGML_TYPE_F32, [8, 1, 1, 1], [4, 0, 0, 0], false);
+        check(GGML_TYPE_Q8_0, [64, 3, 1, 1], [34, 68, 204, 204], false);
+        check(GGML_TYPE_Q8_0, [64, 3, 1, 1], [34, 34, 204, 204], true);
+        check(GGML_TYPE_F32, [i64::MAX, 3, 1, 1], [4, usize::MAX, 0, 0], false);
+    }
 
     /// Sizes at which the short ways end, and beyond.
     #[test]

@@ -227,6 +227,22 @@ impl World {
         unsafe { std::slice::from_raw_parts_mut(t(p).data.cast(), ggml_nbytes(p)) }
     }
 
+    /// The backend with `n` threads: 1, 2 or 3.
+    pub fn backend(&self, n: usize) -> ggml_backend_t {
+        self.backends[n - 1]
+    }
+
+    /// Gives a tensor the bytes that [`elements`] read of another one of the same format and shape.
+    pub fn set_elements(&mut self, p: T, bytes: &[u8]) {
+        let (unit, size) = block(t(p).r#type);
+        let blocks = each(ne(p)).filter(|i| i[0] % unit == 0);
+        assert_eq!(bytes.len() * unit, ne(p).iter().product::<usize>() * size);
+        for (i, bytes) in blocks.zip(bytes.chunks_exact(size)) {
+            // SAFETY: one block inside the tensor's memory.
+            unsafe { address(p, i).copy_from_nonoverlapping(bytes.as_ptr(), size) };
+        }
+    }
+
     /// A number below `n`.
     pub fn below(&mut self, n: usize) -> usize {
         self.rng.below(n)
@@ -337,6 +353,17 @@ pub fn read(p: T) -> Arr {
         v.extend(unsafe { decode(t(p).r#type, address(p, i), unit) });
     }
     Arr { ne, v }
+}
+
+/// The bytes of a tensor's elements by logical index, blocks as they are, gaps left out.
+pub fn elements(p: T) -> Vec<u8> {
+    let (unit, size) = block(t(p).r#type);
+    let mut bytes = Vec::with_capacity(ggml_nbytes(p));
+    for i in each(ne(p)).filter(|i| i[0] % unit == 0) {
+        // SAFETY: one block inside the tensor's memory.
+        bytes.extend_from_slice(unsafe { std::slice::from_raw_parts(address(p, i), size) });
+    }
+    bytes
 }
 
 /// Text of this thread's last failure.

@@ -172,6 +172,8 @@ fn supports_add_id(op: &ggml_tensor) -> Rule {
         packed_rows(t)?;
     }
     is_i32(ids)?;
+    filled(b)?;
+    filled(ids)?;
     ensure(a.ne[0] == b.ne[0], "both sources must have rows of the same length")?;
     ensure(a.ne[1] == ids.ne[0] && a.ne[2] == ids.ne[1], "there must be one index for each row")
 }

@@ -306,6 +306,7 @@ fn supports(op: &ggml_tensor) -> Rule {
     }
     if let Ok(s) = src(op, 4) {
         is_f32(s)?;
+        filled(s)?;
         ensure(s.ne[0] == q.ne[2], "there must be one sink for each head")?;
     }
     Ok(())

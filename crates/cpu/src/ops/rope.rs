@@ -329,6 +329,7 @@ fn supports(op: &ggml_tensor) -> Rule {
     packed_rows(op)?;
     packed_rows(a)?;
     is_i32(pos)?;
+    filled(pos)?;
     let p = Params::of(op).ok_or("a parameter is negative")?;
     let modes = [
         GGML_ROPE_TYPE_NORMAL,
@@ -352,6 +353,7 @@ fn supports(op: &ggml_tensor) -> Rule {
     }
     if let Ok(f) = src(op, 2) {
         is_f32(f)?;
+        filled(f)?;
         ensure(f.ne[0] >= p.pairs() as i64, "there are too few frequency factors")?;
     }
     Ok(())

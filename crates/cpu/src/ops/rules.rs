@@ -22,6 +22,11 @@ pub fn same_shape(a: &ggml_tensor, b: &ggml_tensor) -> Rule {
     ensure(a.ne == b.ne, "source and result must have the same shape")
 }
 
+/// There are elements to read, whatever dimension a rule looks at.
+pub fn filled(t: &ggml_tensor) -> Rule {
+    ensure(!shape::is_empty(t), "a source that is read has no elements")
+}
+
 /// The format is f32, f16 or bf16.
 pub fn float(t: &ggml_tensor) -> Rule {
     ensure(rows::is_float(t.r#type), "the format must be f32, f16 or bf16")

@@ -179,6 +179,7 @@ fn supports(op: &ggml_tensor) -> Rule {
     }
     if let Ok(k) = src(op, 2) {
         is_f32(k)?;
+        filled(k)?;
         ensure(k.ne[0] == s.ne[2], "there must be one sink for each head")?;
     }
     Ok(())
