@@ -125,7 +125,8 @@ entry! {
         }
     }
 
-    /// Copies all of `src` to `dst`, of the same layout, between any two buffers.
+    /// Copies all of `src` to `dst`, of the same layout, between any two buffers: the bytes from the first to the last element, those
+    /// in the gaps of a view among them.
     pub fn ggml_backend_tensor_copy(src: *const ggml_tensor, dst: *mut ggml_tensor) {
         tensor_data::copy("ggml_backend_tensor_copy", src, dst);
     }

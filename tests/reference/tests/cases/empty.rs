@@ -8,7 +8,9 @@ use reference::*;
 /// As `World::compute`; an index of a tensor without rows is outside, and that is a good answer.
 fn computed(w: &mut World, out: T) -> std::result::Result<world::Outcome, String> {
     match w.compute(out) {
-        Err(text) if text.contains("outside the 0 rows") || text.contains("no index of a matrix") => Ok(world::Outcome::Refused),
+        Err(text) if text.contains("outside the 0 rows") || text.contains("no index of a matrix") => {
+            Ok(world::Outcome::Refused)
+        }
         answer => answer,
     }
 }
@@ -43,12 +45,16 @@ fn empty(form: &Form, k: Option<usize>, d: usize) -> std::result::Result<bool, S
             return Err("not built, and no reason".into());
         }
         match computed(w, out)? {
-            world::Outcome::Ran if values::precision(t(out).r#type).0 > 0.0 && Result::of(out).numbers().iter().any(|x| x.is_nan()) => {
+            world::Outcome::Ran
+                if values::precision(t(out).r#type).0 > 0.0 && Result::of(out).numbers().iter().any(|x| x.is_nan()) =>
+            {
                 Err("an element of the result is not written, or is made of memory that is no source's".into())
             }
             world::Outcome::Ran => Ok(true),
             // where the result has no elements there is nothing that could not be computed
-            outcome if !poisoned && t(out).ne.contains(&0) => Err(format!("{outcome:?}, although there is nothing to do")),
+            outcome if !poisoned && t(out).ne.contains(&0) => {
+                Err(format!("{outcome:?}, although there is nothing to do"))
+            }
             _ => Ok(false),
         }
     })

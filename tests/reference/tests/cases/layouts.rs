@@ -56,7 +56,10 @@ fn every_form_on_every_layout() {
                         result = Err("computed, although the result lies over itself".into());
                     }
                     if result == Ok(false) {
-                        refused.entry(format!("{} {}", form.name, names(&types))).or_default().push(format!("{k:?} {lie:?}"));
+                        refused
+                            .entry(format!("{} {}", form.name, names(&types)))
+                            .or_default()
+                            .push(format!("{k:?} {lie:?}"));
                     }
                     tally.add(|| format!("{} {} {k:?} {lie:?}", form.name, names(&types)), result);
                 }

@@ -4,7 +4,8 @@ use crate::forms::{Form, Src};
 use reference::values::block;
 use reference::world::{dims, elements, t, Outcome};
 use reference::*;
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 
 /// How a source lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +33,27 @@ impl Lie {
     }
 }
 
+/// Blocks that were encoded before, by format, shape and values: some formats take long to encode.
+type Encoded = HashMap<(i32, [usize; 4], String), Vec<u8>>;
+thread_local! {
+    static ENCODED: RefCell<Encoded> = RefCell::default();
+}
+
 /// A source with its values.
 pub fn put(w: &mut World, src: &Src, ty: ggml_type, lie: Lie) -> T {
     let p = bare(w, ty, src.ne, lie);
-    w.fill(p, &src.fill());
+    if block(ty).0 == 1 {
+        w.fill(p, &src.fill());
+        return p;
+    }
+    let key = (ty.0, src.ne, format!("{:?}", src.fill()));
+    match ENCODED.with_borrow(|known| known.get(&key).cloned()) {
+        Some(bytes) => w.set_elements(p, &bytes),
+        None => {
+            w.fill(p, &src.fill());
+            ENCODED.with_borrow_mut(|known| known.insert(key, elements(p)));
+        }
+    }
     p
 }
 
@@ -101,13 +119,21 @@ impl Result {
         };
         let wrong: Vec<usize> = (0..a.len()).filter(|&i| far(a[i], b[i])).collect();
         let &first = wrong.first()?;
-        Some(format!("{} of {} elements, first number {first}: {:e} for {:e}", wrong.len(), a.len(), a[first], b[first]))
+        Some(format!(
+            "{} of {} elements, first number {first}: {:e} for {:e}",
+            wrong.len(),
+            a.len(),
+            a[first],
+            b[first]
+        ))
     }
 
     /// An element of a float format that nobody has written: all bits are those of the memory before.
     pub fn unwritten(&self) -> bool {
         let (unit, size) = block(self.ty);
-        unit == 1 && values::precision(self.ty).0 > 0.0 && self.bytes.chunks_exact(size).any(|b| b.iter().all(|&b| b == 0xff))
+        unit == 1
+            && values::precision(self.ty).0 > 0.0
+            && self.bytes.chunks_exact(size).any(|b| b.iter().all(|&b| b == 0xff))
     }
 }
 

@@ -1,7 +1,9 @@
 //! Case 3 (ggml#1521): the allocator may give a source's storage to the result. Then the result is what separate storage gives, and a
 //! source that is still needed is whole afterwards.
 
-use crate::api::*;
+use crate::api::{
+    ggml_backend_cpu_buffer_type, ggml_gallocr_alloc_graph, ggml_gallocr_free, ggml_gallocr_new, ggml_set_output,
+};
 use crate::forms::{forms, Form};
 use crate::place::{self, names, Result, Tally};
 use reference::world::{last_error, t};
@@ -52,7 +54,8 @@ fn allocated(form: &Form, types: &[ggml_type], later: Later) -> std::result::Res
             ggml_build_forward_expand(graph, again);
         }
         let device = ggml_backend_get_device(w.backend(1));
-        let all = (0..ggml_graph_n_nodes(graph)).all(|i| ggml_backend_dev_supports_op(device, ggml_graph_node(graph, i)));
+        let all =
+            (0..ggml_graph_n_nodes(graph)).all(|i| ggml_backend_dev_supports_op(device, ggml_graph_node(graph, i)));
         if !all || ggml::tensor::is_poisoned(t(out)) {
             return Ok(false);
         }

@@ -82,7 +82,8 @@ fn case_31_rows_of_nothing() {
             let out = build(w.ctx, a);
             assert_eq!(w.compute(out), Ok(world::Outcome::Ran), "{name}");
             for x in world::read(out).v {
-                let right = if want.is_nan() { x.is_nan() || x.is_infinite() || x == 0.0 } else { (x - want).abs() < 1e-6 };
+                let right =
+                    if want.is_nan() { x.is_nan() || x.is_infinite() || x == 0.0 } else { (x - want).abs() < 1e-6 };
                 assert!(right, "{name}: {x}");
             }
         });

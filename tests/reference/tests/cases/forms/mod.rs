@@ -234,8 +234,14 @@ fn strides(p: T) -> [usize; 4] {
 pub fn forms() -> &'static [Form] {
     static FORMS: OnceLock<Vec<Form>> = OnceLock::new();
     FORMS.get_or_init(|| {
-        let families =
-            [elementwise::forms(), rows::forms(), image::forms(), matrix::forms(), backward::forms(), recurrent::forms()];
+        let families = [
+            elementwise::forms(),
+            rows::forms(),
+            image::forms(),
+            matrix::forms(),
+            backward::forms(),
+            recurrent::forms(),
+        ];
         families.into_iter().flatten().collect()
     })
 }

@@ -8,7 +8,22 @@ fn rope(c: Ctx, s: &[T], mode: i32) -> T {
     let freqs = s.get(2).copied().unwrap_or(std::ptr::null_mut());
     if mode & 8 != 0 {
         let mut sections = [2, 1, 1, 0];
-        return ggml_rope_multi(c, s[0], s[1], freqs, 8, sections.as_mut_ptr(), mode, 512, 1e4, 1.0, 0.5, 1.0, 32.0, 1.0);
+        return ggml_rope_multi(
+            c,
+            s[0],
+            s[1],
+            freqs,
+            8,
+            sections.as_mut_ptr(),
+            mode,
+            512,
+            1e4,
+            1.0,
+            0.5,
+            1.0,
+            32.0,
+            1.0,
+        );
     }
     ggml_rope_ext(c, s[0], s[1], freqs, 6, mode, 512, 1e4, 1.0, 0.5, 1.0, 32.0, 1.0)
 }
