@@ -111,7 +111,9 @@ fn run(node: &Node, team: &Team) {
                     map(Times((1.0 / (mean + f64::from(eps)).sqrt()) as f32), x, o, n);
                 }
                 _ => {
-                    let norm = reduce::sum_sq(x, n).sqrt().max(f64::from(eps));
+                    let (norm, eps) = (reduce::sum_sq(x, n).sqrt(), f64::from(eps));
+                    // a comparison, and not `max`, which would lose a NaN
+                    let norm = if norm < eps { eps } else { norm };
                     map(Times((1.0 / norm) as f32), x, o, n);
                 }
             }

@@ -119,6 +119,9 @@ fn step(op: &ggml_tensor, states: usize, n: i64) -> Rule {
 }
 
 fn supports_adamw(op: &ggml_tensor) -> Rule {
+    for moment in [src(op, 2)?, src(op, 3)?] {
+        ensure(!shape::may_overlap_itself(moment), "elements of a moment lie over each other")?;
+    }
     step(op, 4, 7)
 }
 

@@ -7,7 +7,7 @@
 //! - `empty`: no elements (11);
 //! - `indices`: indices that point outside (18);
 //! - `large`: many elements (25);
-//! - `rows`: a row that is no number, or masked, and its neighbours (31);
+//! - `rows`, `special`: rows that are no numbers or masked, and their neighbours (31, 33);
 //! - `threads`: any number of threads, and memory behind the work buffer (7).
 #![allow(clippy::unwrap_used)]
 
@@ -22,4 +22,5 @@ mod layouts;
 mod place;
 mod reuse;
 mod rows;
+mod special;
 mod threads;
