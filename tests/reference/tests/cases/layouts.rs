@@ -52,7 +52,8 @@ fn every_form_on_every_layout() {
                     }
                     let mut result = compare(form, &types, k, lie);
                     // a result whose rows lie over each other has no right values
-                    if lie == Lie::Still && form.written.is_some_and(|at| touched.contains(&at)) && result == Ok(true) {
+                    let over = touched.iter().any(|&k| form.written == Some(k) || form.writes(k));
+                    if lie == Lie::Still && over && result == Ok(true) {
                         result = Err("computed, although the result lies over itself".into());
                     }
                     if result == Ok(false) {

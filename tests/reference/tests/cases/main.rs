@@ -5,7 +5,7 @@
 //! - `reuse`: storage that an allocator gives a second time (3);
 //! - `batches`: pictures behind the first (4);
 //! - `empty`: no elements (11);
-//! - `indices`: indices that point outside (18);
+//! - `indices`, `guards`: indices that point outside, and what lies outside of tensors (18, 41);
 //! - `large`: many elements (25);
 //! - `rows`, `special`: rows that are no numbers or masked, and their neighbours (31, 33);
 //! - `threads`: any number of threads, and memory behind the work buffer (7).
@@ -16,6 +16,7 @@ mod batches;
 mod coverage;
 mod empty;
 mod forms;
+mod guards;
 mod indices;
 mod large;
 mod layouts;

@@ -1,11 +1,6 @@
 //! Operators that carry a state along a sequence, windows of a picture, hyper-connections, triangular systems.
 
 use super::*;
-use crate::api::{
-    ggml_add_rel_pos, ggml_add_rel_pos_inplace, ggml_col2im_1d, ggml_dsv4_hc_comb, ggml_dsv4_hc_post, ggml_dsv4_hc_pre,
-    ggml_dsv4_hc_pre_gated, ggml_gated_delta_net, ggml_gated_linear_attn, ggml_get_rel_pos, ggml_lightning_indexer,
-    ggml_rwkv_wkv6, ggml_rwkv_wkv7, ggml_solve_tri, ggml_ssm_conv, ggml_ssm_scan, ggml_win_part, ggml_win_unpart,
-};
 
 #[rustfmt::skip]
 pub fn forms() -> Vec<Form> {
