@@ -2,7 +2,7 @@
 //!
 //! Each operator is written a second time from its mathematics, as plain f64 loops over logical indices (dimensions low to high),
 //! and compared with what the library computes through its C interface. Families of operators are in `tests/operators/`, one file
-//! each; the harness here:
+//! each; `tests/cases/` walks over a catalogue of all operators for what public reports have found (`docs/cases.md`). The harness here:
 //! - [`api`]: the C interface;
 //! - [`values`]: logical arrays, and element formats read without the library's decoders;
 //! - [`layout`]: the ways in which a tensor can lie in memory;
