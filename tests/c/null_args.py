@@ -80,7 +80,7 @@ def declarations(text):
         if not statement or statement.startswith("typedef") or " static inline " in f" {statement} ":
             continue
         statement = re.sub(r"__attribute__\s*\(\(.*?\)\)\)?|__asm__\s*\([^)]*\)", "", statement)
-        m = re.search(r"\b((?:ggml|gguf)_\w+)\s*\((?!\s*\*)(.*)\)\s*$", statement)
+        m = re.search(r"\b((?:ggml|gguf|quantize)_\w+)\s*\((?!\s*\*)(.*)\)\s*$", statement)
         if m and m.group(1) not in seen:
             seen.add(m.group(1))
             # commas inside the parentheses of a function pointer separate nothing here
