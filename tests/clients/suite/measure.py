@@ -25,6 +25,8 @@ def run(driver, args, out, openmp=None):
     env = {k: v for k, v in os.environ.items() if not k.startswith(('OMP_', 'GOMP_'))}
     if openmp:
         env['OMP_WAIT_POLICY'] = openmp
+    if openmp == 'passive':
+        env['GOMP_SPINCOUNT'] = '0'
     if os.path.exists(out):
         os.remove(out)
     start = time.monotonic()

@@ -21,6 +21,27 @@ RANDOM = {
 }
 
 
+# Models of others, which a script fetches: name -> (file, script, its argument: the file or the folder).
+FETCHED = {
+    'esrgan': ('RealESRGAN_x4plus_anime_6B.safetensors', 'fetch-upscaler', ''),
+    'gemma': ('gemma-3-270m-q4_k_m.gguf', 'fetch-gemma', ''),
+    'minilm-f16': ('minilm-l6-v2-f16.gguf', 'fetch-minilm', '..'),
+    'minilm-q8_0': ('minilm-l6-v2-q8_0.gguf', 'fetch-minilm', '..'),
+    'whisper': ('whisper-tiny.en-f16.bin', 'fetch-whisper', ''),
+}
+
+SPEECH = {
+    'speech-short': 'The keeper of the lighthouse climbed the stairs, cleaned the lamp, and wrote down the weather of the night.',
+    'speech-long': 'The lighthouse stood on a cliff above the sea, and in the evening its light could be seen from every farm on the '
+                   'island. The keeper had lived there for thirty years. Every morning he climbed the stairs, cleaned the lamp, and '
+                   'wrote down the weather, the wind, the height of the waves, and the ships that had passed in the night. One day '
+                   'in autumn a boat came in that nobody knew. It carried no sail and no name, only a box of letters that were '
+                   'addressed to him. He sat down by the window, opened the first of them, and began to read. It had been written '
+                   'long before he was born, by a woman who had kept the same light, and it told him what would happen to the '
+                   'island if the lamp should ever go out. He read until it was dark, and then he went up the stairs.',
+}
+
+
 class Models:
     def __init__(self, cache, own_driver):
         self.cache = cache
@@ -29,12 +50,21 @@ class Models:
         os.makedirs(self.random, exist_ok=True)
 
     def path(self, name):
-        if name == 'esrgan':
-            out = os.path.join(self.cache, 'models', 'RealESRGAN_x4plus_anime_6B.safetensors')
-            command = [os.path.join(TOOLS, 'fetch-upscaler'), out]
+        show = False
+        if name in FETCHED:
+            file, script, where = FETCHED[name]
+            out = os.path.join(self.cache, 'models', file)
+            command = [os.path.join(TOOLS, script), os.path.normpath(os.path.join(out, where))]
+            show = True
+        elif name in SPEECH:
+            out = os.path.join(self.cache, 'models', f'{name}-{RECIPES}.wav')
+            command = [os.path.join(TOOLS, 'speak'), out, SPEECH[name]]
         elif name == 'picture':
             out = os.path.join(self.random, 'picture.ppm')
             command = [sys.executable, os.path.join(ROOT, 'examples', 'upscale', 'draw_picture.py'), out]
+        elif name == 'gemma-wide':
+            out = os.path.join(self.cache, 'models', 'gemma-3-270m-f16.gguf')
+            command = [self.own_driver, 'widen', '--model', self.path('gemma'), '--out', out]
         elif name == 'zimage-as-q4_0':
             # What loading as q4_0 makes of the file, written down by the client on its own ggml.
             out = os.path.join(self.random, 'zimage-as-q4_0.gguf')
@@ -45,7 +75,8 @@ class Models:
             command = [sys.executable, os.path.join(TOOLS, 'random_model.py'), args[0], out, *args[1:]]
         if not os.path.exists(out):
             print(f'   making {os.path.basename(out)}', flush=True)
-            done = subprocess.run(command, capture_output=True, text=True)
+            # Downloads show how far they are.
+            done = subprocess.run(command, capture_output=not show, text=True)
             if done.returncode != 0:
-                sys.exit(f'{" ".join(command)} failed:\n{done.stdout}{done.stderr}')
+                sys.exit(f'{" ".join(command)} failed:\n{done.stdout or ""}{done.stderr or ""}')
         return out
