@@ -140,8 +140,8 @@ static void refusals(void) {
     }
     refused("an accumulator of another shape", g, x, accs, shape, "'x'", "'short'", "shape");
 
-    /* y, loss and x fit, their gradients do not */
-    refused("a full graph", graph_of(ggml_sqr(ctx, ggml_sin(ctx, x)), 4), x, NULL, full, "room for 4", NULL, NULL);
+    /* x, y, loss and the first gradient fit; the next one, which reads x, does not */
+    refused("a full graph", graph_of(ggml_sqr(ctx, x), 4), x, NULL, full, "room for 4", NULL, NULL);
 
     struct ggml_context * all = ctx;
     ctx = make(4 * ggml_tensor_overhead() + ggml_graph_overhead_custom(64, true) + 1024);

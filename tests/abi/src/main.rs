@@ -9,7 +9,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 /// Headers of both, with the private ones whose layouts modules and clients use.
-const HEADERS: [&str; 5] = ["ggml.h", "ggml-alloc.h", "ggml-backend.h", "ggml-cpu.h", "gguf.h"];
+const HEADERS: [&str; 6] = ["ggml.h", "ggml-alloc.h", "ggml-backend.h", "ggml-cpu.h", "ggml-opt.h", "gguf.h"];
+
+/// Structures that upstream leaves without a name, as bindgen calls them, and our names.
+const NAMED: [(&str, &str); 2] = [
+    ("ggml_opt_optimizer_params__bindgen_ty_1", "ggml_opt_adamw_params"),
+    ("ggml_opt_optimizer_params__bindgen_ty_2", "ggml_opt_sgd_params"),
+];
 
 /// What this library adds.
 const OURS_ALONE: &[&str] = &["GGML_N_OP_PARAMS", "ggml_abort_callback_t", "ggml_gallocr_set_skipped_tensors"];
@@ -84,6 +90,7 @@ fn read(folder: &Path, upstream: bool, max_name: usize) -> Result<Items, String>
         builder = builder.header(folder.join(header).display().to_string());
     }
     let text = builder.generate().map_err(|e| format!("{}: {e}", folder.display()))?.to_string();
+    let text = NAMED.iter().fold(text, |text, (nameless, named)| text.replace(nameless, named));
     let file = syn::parse_file(&text).map_err(|e| e.to_string())?;
     let mut items = Items::new();
     for item in file.items {
