@@ -73,6 +73,7 @@ impl Buffer {
         // SAFETY: the handle is valid; the field is written through the raw pointer, no reference to it is held.
         unsafe { (*self.as_raw()).usage = usage };
         super::host::for_each_part(self, |part| part.set_usage(usage));
+        super::meta::for_each(self, |part| part.set_usage(usage));
     }
 
     /// Whether its addresses are the host's.

@@ -12,6 +12,7 @@ mod device;
 mod elf;
 mod handle;
 pub mod host;
+pub mod meta;
 mod module;
 mod module_check;
 mod registry;

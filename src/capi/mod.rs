@@ -24,6 +24,8 @@ pub mod graph_impl;
 pub mod graph_plan;
 pub mod graph_public;
 mod layout;
+pub mod meta;
+pub mod meta_impl;
 pub mod module_support;
 pub mod opt;
 pub mod quants;

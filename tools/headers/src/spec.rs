@@ -48,6 +48,8 @@ pub const HEADERS: &[Header] = &[
             "src/capi/device.rs",
             "crates/abi/src/sched.rs",
             "src/capi/sched.rs",
+            "crates/abi/src/meta.rs",
+            "src/capi/meta.rs",
         ],
         includes: &["ggml.h", "ggml-alloc.h"],
         sys_includes: NONE,
@@ -126,7 +128,7 @@ pub const HEADERS: &[Header] = &[
     Header {
         name: "ggml-backend-impl.h",
         about: "The tables of functions that a backend module fills in.",
-        sources: &["crates/abi/src/backend_impl.rs", "src/capi/backend_impl.rs"],
+        sources: &["crates/abi/src/backend_impl.rs", "src/capi/backend_impl.rs", "src/capi/meta_impl.rs"],
         includes: &["ggml-backend.h"],
         sys_includes: NONE,
         exclude: NONE,
