@@ -23,6 +23,10 @@ impl Format {
             Type::Q6_K => (16, 32, false),
             Type::Q3_K => (16, 4, false),
             Type::Q2_K => (16, 0, true),
+            Type::IQ4_NL | Type::IQ4_XS => (32, 128, false),
+            Type::MXFP4 => (32, 12, false),
+            Type::NVFP4 => (16, 12, false),
+            Type::TQ1_0 | Type::TQ2_0 | Type::Q1_0 | Type::Q2_0 => (32, 1, false),
             _ => return None,
         };
         Some(Format { group, offset, min })
@@ -188,6 +192,79 @@ pub(crate) unsafe fn unpack(ty: Type, src: *const u8, kc: usize, out: &mut Row) 
                     unpack_q6(&block::<210>(src, i), out);
                 }
             }
+            Type::IQ4_NL => {
+                for i in 0..kc / 32 {
+                    let b = block::<18>(src, i);
+                    out.scale[i] = half([b[0], b[1]]);
+                    iq4_values::<16>(&part(&b, 2), &mut out.q[i * 32..][..32]);
+                }
+            }
+            Type::IQ4_XS => {
+                for i in 0..kc / 256 {
+                    unpack_iq4_xs(&block::<136>(src, i), out);
+                }
+            }
+            Type::MXFP4 => {
+                for i in 0..kc / 32 {
+                    let b = block::<17>(src, i);
+                    // 2^(e - 128): doubled values stand in the table.
+                    let e = u32::from(b[0]);
+                    out.scale[i] = f32::from_bits(if e < 2 { 0x0020_0000 << e } else { (e - 1) << 23 });
+                    fp4_values::<16>(&part(&b, 1), &mut out.q[i * 32..][..32]);
+                }
+            }
+            Type::NVFP4 => {
+                for i in 0..kc / 64 {
+                    let b = block::<36>(src, i);
+                    // All nibbles at once, then to their places: groups of 8 bytes alone would make no vectors.
+                    let mut v = [0; 64];
+                    fp4_values::<32>(&part(&b, 4), &mut v);
+                    for g in 0..4 {
+                        out.scale[4 * i + g] = half_ue4m3(b[g]);
+                        let q = &mut out.q[64 * i + 16 * g..][..16];
+                        q[..8].copy_from_slice(&v[8 * g..][..8]);
+                        q[8..].copy_from_slice(&v[32 + 8 * g..][..8]);
+                    }
+                }
+            }
+            Type::TQ1_0 => {
+                for i in 0..kc / 256 {
+                    unpack_tq1(&block::<54>(src, i), out);
+                }
+            }
+            Type::TQ2_0 => {
+                for i in 0..kc / 256 {
+                    let b = block::<66>(src, i);
+                    out.scale[..8].fill(half([b[64], b[65]]));
+                    for c in 0..8 {
+                        let qs: [u8; 32] = part(&b, 32 * (c / 4));
+                        for l in 0..32 {
+                            out.q[32 * c + l] = qs[l] >> (2 * (c % 4)) & 3;
+                        }
+                    }
+                }
+            }
+            Type::Q1_0 => {
+                for i in 0..kc / 128 {
+                    let b = block::<18>(src, i);
+                    out.scale[4 * i..][..4].fill(half([b[0], b[1]]));
+                    for j in 0..128 {
+                        out.q[128 * i + j] = (b[2 + j / 8] >> (j % 8) & 1) << 1;
+                    }
+                }
+            }
+            Type::Q2_0 => {
+                for i in 0..kc / 64 {
+                    let b = block::<18>(src, i);
+                    out.scale[2 * i..][..2].fill(half([b[0], b[1]]));
+                    for (q, b) in out.q[64 * i..][..64].as_chunks_mut::<4>().0.iter_mut().zip(&b[2..]) {
+                        // The byte in each of four, less what lies below its two bits.
+                        *q = ((u32::from(*b) | u32::from(*b) << 6 | u32::from(*b) << 12 | u32::from(*b) << 18)
+                            & 0x0303_0303)
+                            .to_le_bytes();
+                    }
+                }
+            }
             _ => {}
         }
     }
@@ -200,6 +277,69 @@ fn scales_k(d: [u8; 4], s: &[u8; 12], out: &mut Row) {
         let (sc, mn) = six_bits(s, g);
         out.scale[g] = d * f32::from(sc);
         out.min[g] = -dmin * f32::from(mn);
+    }
+}
+
+/// Steps from one value of iq4_nl and iq4_xs to the next; the first of them, and 128, is 1.
+const IQ4_STEPS: [u8; 15] = [23, 21, 18, 16, 14, 13, 12, 11, 12, 12, 13, 15, 16, 20, 24];
+
+/// As [`nibbles`], as values of iq4_nl and 128. Steps are added up: a table would keep the loop from becoming vectors.
+#[inline(always)]
+fn iq4_values<const N: usize>(qs: &[u8; N], out: &mut [u8]) {
+    nibbles(qs, out);
+    for q in out {
+        let mut v = 1;
+        for (i, &step) in IQ4_STEPS.iter().enumerate() {
+            v += if usize::from(*q) > i { step } else { 0 };
+        }
+        *q = v;
+    }
+}
+
+/// As [`nibbles`], as doubled values of 4-bit floats (0, 1, 2, 3, 4, 6, 8, 12, and with signs) and 12.
+#[inline(always)]
+fn fp4_values<const N: usize>(qs: &[u8; N], out: &mut [u8]) {
+    nibbles(qs, out);
+    for q in out {
+        let m = *q & 7;
+        let v = m + (m.max(4) - 4) + if m == 7 { 2 } else { 0 };
+        *q = if *q > 7 { 12 - v } else { 12 + v };
+    }
+}
+
+/// Half of an unsigned 8-bit float with four exponent bits, 0x7f being 0.
+#[inline(always)]
+fn half_ue4m3(b: u8) -> f32 {
+    let (e, m) = (u32::from(b >> 3 & 15), u32::from(b & 7));
+    match (b, e) {
+        (0x7f, _) => 0.0,
+        (_, 0) => m as f32 * (1.0 / 1024.0),
+        _ => f32::from_bits((e + 119) << 23 | m << 20),
+    }
+}
+
+#[inline(always)]
+fn unpack_iq4_xs(b: &[u8; 136], out: &mut Row) {
+    let (d, high) = (half([b[0], b[1]]), u16::from_le_bytes([b[2], b[3]]));
+    for g in 0..8 {
+        let low = b[4 + g / 2] >> (4 * (g % 2)) & 15;
+        out.scale[g] = d * f32::from((low | ((high >> (2 * g) & 3) as u8) << 4) as i8 - 32);
+        iq4_values::<16>(&part(b, 8 + 16 * g), &mut out.q[32 * g..][..32]);
+    }
+}
+
+/// Five digits of base 3 in each of 48 bytes (32, then 16, at a time), four in each of the last four: see the formats' crate.
+#[inline(always)]
+fn unpack_tq1(b: &[u8; 54], out: &mut Row) {
+    out.scale[..8].fill(half([b[52], b[53]]));
+    for (at, width, first, digits) in [(0, 32, 0, 5), (32, 16, 160, 5), (48, 4, 240, 4)] {
+        let mut power = 1u8;
+        for n in 0..digits {
+            for m in 0..width {
+                out.q[first + width * n + m] = (u16::from(b[at + m].wrapping_mul(power)) * 3 >> 8) as u8;
+            }
+            power = power.wrapping_mul(3);
+        }
     }
 }
 
@@ -298,6 +438,6 @@ mod tests {
             }
             seen += 1;
         }
-        assert_eq!(seen, 10);
+        assert_eq!(seen, 18);
     }
 }
