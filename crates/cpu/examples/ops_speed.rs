@@ -147,10 +147,77 @@ fn training(b: &Bench) {
     });
 }
 
+/// Operators that carry a state, at shapes of models: name, operations for each token, operator, sources for as many tokens as are
+/// asked for, result for them.
+fn sequences(b: &Bench) {
+    type Shapes = fn(i64) -> Vec<[i64; 4]>;
+    let linear = |n: usize| vec![[64, 32, 0, 1]; n];
+    let cases: [(&str, f64, ggml_op, Shapes, [i64; 2]); 6] = [
+        (
+            "ssm_scan 128x64x80",
+            5.0 * 128.0 * 64.0 * 80.0,
+            GGML_OP_SSM_SCAN,
+            |t| vec![[128, 64, 80, 1], [64, 80, t, 1], [80, t, 1, 1], [1, 80, 1, 1], [128, 1, t, 1], [128, 1, t, 1]],
+            [64 * 80, 128 * 64 * 80],
+        ),
+        (
+            "ssm_scan 16x1x5120",
+            5.0 * 16.0 * 5120.0,
+            GGML_OP_SSM_SCAN,
+            |t| {
+                vec![[16, 1, 5120, 1], [1, 5120, t, 1], [5120, t, 1, 1], [16, 5120, 1, 1], [16, 1, t, 1], [16, 1, t, 1]]
+            },
+            [5120, 16 * 5120],
+        ),
+        ("rwkv_wkv6 64x32", 7.0 * 64.0 * 2048.0, GGML_OP_RWKV_WKV6, |_| Vec::new(), [2048, 64 * 2048]),
+        ("rwkv_wkv7 64x32", 9.0 * 64.0 * 2048.0, GGML_OP_RWKV_WKV7, |_| Vec::new(), [2048, 64 * 2048]),
+        ("gated_linear_attn 64x32", 5.0 * 64.0 * 2048.0, GGML_OP_GATED_LINEAR_ATTN, |_| Vec::new(), [2048, 64 * 2048]),
+        (
+            "gated_delta_net 128x32",
+            7.0 * 128.0 * 4096.0,
+            GGML_OP_GATED_DELTA_NET,
+            |t| {
+                let x = [128, 32, t, 1];
+                vec![x, x, x, [1, 32, t, 1], [1, 32, t, 1], [128, 128, 32, 1]]
+            },
+            [4096, 128 * 4096],
+        ),
+    ];
+    for (name, flops, op, shapes, [width, state]) in cases {
+        for tokens in [1, 32, 128] {
+            b.run(&format!("{name} T{tokens}"), Some(flops * tokens as f64), |w| {
+                let mut sources = shapes(tokens);
+                if sources.is_empty() {
+                    sources = linear(if op == GGML_OP_RWKV_WKV7 { 6 } else { 4 });
+                    sources.iter_mut().for_each(|ne| ne[2] = tokens);
+                    if op == GGML_OP_RWKV_WKV6 {
+                        sources.insert(3, [64, 32, 1, 1]);
+                    }
+                    sources.push([state, 1, 1, 1]);
+                }
+                let mut sources: Vec<T> = sources
+                    .iter()
+                    .enumerate()
+                    .map(|(i, &ne)| w.random(F, ne, [0, 1, 2, 3], 0, &mut Rng(i as u64 + 1)))
+                    .collect();
+                let mut ne = [width, tokens + state / width, 1, 1];
+                if op == GGML_OP_SSM_SCAN {
+                    let ids = w.tensor(GGML_TYPE_I32, [1, 1, 1, 1]);
+                    set(ids, [0; 4], 0.0);
+                    sources.push(ids);
+                    ne = [width * tokens + state, 1, 1, 1];
+                }
+                w.node(op, F, ne, &sources, &[1])
+            });
+        }
+    }
+}
+
 fn main() {
     let mut args = std::env::args().skip(1);
     let threads = args.next().map_or(2, |a| a.parse().unwrap());
     let b = Bench { threads, only: args.next().unwrap_or_default(), pool: Pool::new(threads).unwrap() };
+    sequences(&b);
     let order = [0, 1, 2, 3];
     let img = [256, 256, 64, 1];
     let new = |w: &mut World, ty, ne, order, seed| w.random(ty, ne, order, 0, &mut Rng(seed));

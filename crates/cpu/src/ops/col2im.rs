@@ -43,6 +43,13 @@ impl<E: Elem> Kernel for Piece<E> {
                 let taps = self.columns.add(input * self.step).cast::<E::Mem>().add(begin - start);
                 let sum = sum.as_mut_ptr().add(begin - first);
                 let len = end - begin;
+                if len < LANES / 2 {
+                    // setting up a part of the lanes would cost more than it gives
+                    for i in 0..len {
+                        *sum.add(i) += E::get(taps.add(i).read_unaligned());
+                    }
+                    continue;
+                }
                 let mut i = 0;
                 while i + LANES <= len {
                     V::load(sum.add(i)).add(E::load(taps.add(i))).store(sum.add(i));

@@ -2,6 +2,8 @@
 //!
 //! f32; rows of q, k and v packed, the rest contiguous. A matrix lies in rows by value, and rows know nothing of each other: a thread
 //! takes some of a head through all tokens of a sequence, so that they stay in the first cache.
+// indices of lanes: iterators over arrays of lanes keep them in memory
+#![allow(clippy::needless_range_loop)]
 
 use super::rules::*;
 use super::vec::{dispatch, math, Kernel, Lanes, LANES};
@@ -74,25 +76,28 @@ impl Rows {
             for j in (0..full).step_by(LANES) {
                 let k = V::load(k.add(j));
                 let gate = if GATES { V::load(self.room.add(j)) } else { gate };
-                for (i, acc) in acc.iter_mut().enumerate() {
+                for i in 0..N {
                     let s = V::load(from.add(i * size + j)).mul(gate);
                     s.store(to.add(i * size + j));
-                    *acc = s.fma(k, *acc);
+                    acc[i] = s.fma(k, acc[i]);
                 }
             }
             if rest > 0 {
                 let k = V::load_n(k.add(full), rest);
                 let gate = if GATES { V::load_n(self.room.add(full), rest) } else { gate };
-                for (i, acc) in acc.iter_mut().enumerate() {
+                for i in 0..N {
                     let to = to.add(i * size + full);
                     V::load_n(from.add(i * size + full), rest).mul(gate).store_n(to, rest);
                     // lanes that are not in use may be NaN
-                    *acc = V::load_n(to, rest).fma(k, *acc);
+                    acc[i] = V::load_n(to, rest).fma(k, acc[i]);
                 }
             }
             let beta = self.beta.at(t).read_unaligned();
             let v = self.v.at(t).add(row);
-            let delta: [V; N] = std::array::from_fn(|i| V::splat((v.add(i).read_unaligned() - acc[i].sum()) * beta));
+            let mut delta = [V::splat(0.0); N];
+            for i in 0..N {
+                delta[i] = V::splat((v.add(i).read_unaligned() - acc[i].sum()) * beta);
+            }
             acc = [V::splat(0.0); N];
             for j in (0..full).step_by(LANES) {
                 let (k, q) = (V::load(k.add(j)), V::load(q.add(j)));
@@ -111,8 +116,8 @@ impl Rows {
                     acc[i] = V::load_n(to, rest).fma(q, acc[i]);
                 }
             }
-            for (i, acc) in acc.into_iter().enumerate() {
-                self.y.add(t * self.y_step + row + i).write_unaligned(acc.sum() * self.scale);
+            for i in 0..N {
+                self.y.add(t * self.y_step + row + i).write_unaligned(acc[i].sum() * self.scale);
             }
         }
     }

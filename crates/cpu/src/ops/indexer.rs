@@ -2,10 +2,12 @@
 //!
 //! Keys of any format lie turned in scratch memory, some of them side by side, and are met by the queries of all tokens and heads from
 //! there: a sum per lane, none across lanes.
+// indices of lanes: iterators over arrays of lanes keep them in memory
+#![allow(clippy::needless_range_loop)]
 
 use super::rows;
 use super::rules::*;
-use super::vec::{dispatch, Kernel, Lanes, LANES};
+use super::vec::{dispatch, part, Kernel, Lanes, LANES};
 use crate::entry::{all_tasks, OpEntry};
 use crate::node::{src, Node, View};
 use crate::team::Team;
@@ -39,22 +41,25 @@ impl Token {
     unsafe fn heads<V: Lanes, const H: usize, const N: usize>(&self, head: usize, at: usize, score: &mut [V; N]) {
         // SAFETY: the caller's promise.
         unsafe {
-            let q: [*const f32; H] = std::array::from_fn(|h| self.q.add((head + h) * self.q_nb1).cast());
+            let q = self.q.add(head * self.q_nb1);
             let mut acc = [[V::splat(0.0); N]; H];
             for i in 0..self.d {
-                let keys: [V; N] = std::array::from_fn(|j| V::load(self.keys.add(i * KEYS + at + j * LANES)));
+                let mut keys = [V::splat(0.0); N];
+                for j in 0..N {
+                    keys[j] = V::load(self.keys.add(i * KEYS + at + j * LANES));
+                }
                 for h in 0..H {
-                    let q = V::splat(q[h].add(i).read_unaligned());
+                    let q = part::splat::<V>(q.add(h * self.q_nb1).cast::<f32>().add(i));
                     for j in 0..N {
                         acc[h][j] = q.fma(keys[j], acc[h][j]);
                     }
                 }
             }
-            for (h, acc) in acc.into_iter().enumerate() {
-                let w = V::splat(self.weights.add(head + h).read_unaligned());
+            for h in 0..H {
+                let w = part::splat::<V>(self.weights.add(head + h));
                 for j in 0..N {
                     // the sum comes second: NaN stays
-                    score[j] = V::splat(0.0).max(acc[j]).fma(w, score[j]);
+                    score[j] = V::splat(0.0).max(acc[h][j]).fma(w, score[j]);
                 }
             }
         }
@@ -76,8 +81,8 @@ impl Token {
                 self.heads::<V, 1, N>(head, at, &mut score);
                 head += 1;
             }
-            for (j, score) in score.into_iter().enumerate() {
-                let at = at + j * LANES;
+            for j in 0..N {
+                let (score, at) = (score[j], at + j * LANES);
                 let n = self.n.saturating_sub(at);
                 if n >= LANES {
                     score.add(V::load_f16(self.mask.add(at))).store(self.out.add(at));

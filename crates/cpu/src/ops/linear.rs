@@ -2,9 +2,11 @@
 //!
 //! f32, all contiguous. A matrix falls into parts that know nothing of each other, columns or rows; a thread takes a part of a
 //! head through all tokens of a sequence, so that it stays in the first cache.
+// indices of lanes: iterators over arrays of lanes keep them in memory
+#![allow(clippy::needless_range_loop)]
 
 use super::rules::*;
-use super::vec::{dispatch, Kernel, Lanes, LANES};
+use super::vec::{dispatch, part, Kernel, Lanes, LANES};
 use crate::entry::{no_work, tasks_by_size, OpEntry};
 use crate::node::{src, Node};
 use crate::team::Team;
@@ -39,47 +41,47 @@ struct Columns {
 }
 
 impl Columns {
-    /// `N` times `LANES` columns from `at` on, of which the last has `n` in use.
+    /// `N` times `LANES` columns from `at` on, or if `PART` the `n` last.
     ///
     /// # Safety
     /// As for [`Kernel::run`]; the columns are there.
     #[inline(always)]
-    unsafe fn columns<V: Lanes, const N: usize, const WKV6: bool>(&self, at: usize, n: usize) {
-        let part = n < LANES;
+    unsafe fn columns<V: Lanes, const N: usize, const WKV6: bool, const PART: bool>(&self, at: usize, n: usize) {
         // SAFETY: the caller's promise.
         unsafe {
-            let load = |p: *const f32| if part { V::load_n(p, n) } else { V::load(p) };
-            let store = |x: V, p: *mut f32| if part { x.store_n(p, n) } else { x.store(p) };
-            let get = |p: *const f32| p.read_unaligned();
+            let scale = V::splat(self.scale);
             for t in 0..self.tokens {
                 let token = t * self.step;
                 let from = if t == 0 { self.start } else { self.state.cast_const() };
-                let v: [V; N] = std::array::from_fn(|j| load(self.v.add(token + at + j * LANES)));
+                let mut v = [V::splat(0.0); N];
                 let mut y = [V::splat(0.0); N];
+                for j in 0..N {
+                    v[j] = part::load::<V, PART>(self.v.add(token + at + j * LANES), n);
+                }
                 for i in 0..self.size {
-                    let k = V::splat(get(self.k.add(token + i)));
-                    let r = get(self.r.add(token + i));
-                    let decay = V::splat(get(self.decay.add(token + i)));
-                    let row = i * self.size + at;
+                    let k = part::splat::<V>(self.k.add(token + i));
+                    let r = part::splat::<V>(self.r.add(token + i));
+                    let decay = part::splat::<V>(self.decay.add(token + i));
+                    let (from, to) = (from.add(i * self.size + at), self.state.add(i * self.size + at));
                     if WKV6 {
-                        let (r, first) = (V::splat(r), V::splat(get(self.first.add(i))));
+                        let first = part::splat::<V>(self.first.add(i));
                         for j in 0..N {
-                            let s = load(from.add(row + j * LANES));
+                            let s = part::load::<V, PART>(from.add(j * LANES), n);
                             let kv = k.mul(v[j]);
                             y[j] = kv.fma(first, s).fma(r, y[j]);
-                            store(s.fma(decay, kv), self.state.add(row + j * LANES));
+                            part::store::<V, PART>(s.fma(decay, kv), to.add(j * LANES), n);
                         }
                     } else {
-                        let q = V::splat(r * self.scale);
+                        let q = r.mul(scale);
                         for j in 0..N {
-                            let s = load(from.add(row + j * LANES)).fma(decay, k.mul(v[j]));
+                            let s = part::load::<V, PART>(from.add(j * LANES), n).fma(decay, k.mul(v[j]));
                             y[j] = s.fma(q, y[j]);
-                            store(s, self.state.add(row + j * LANES));
+                            part::store::<V, PART>(s, to.add(j * LANES), n);
                         }
                     }
                 }
-                for (j, y) in y.into_iter().enumerate() {
-                    store(y, self.y.add(token + at + j * LANES));
+                for j in 0..N {
+                    part::store::<V, PART>(y[j], self.y.add(token + at + j * LANES), n);
                 }
             }
         }
@@ -93,11 +95,14 @@ impl Columns {
         // SAFETY: the columns are below `n`.
         unsafe {
             if self.n == COLUMNS {
-                return self.columns::<V, 4, WKV6>(0, LANES);
+                return self.columns::<V, 4, WKV6, false>(0, LANES);
             }
-            while at < self.n {
-                self.columns::<V, 1, WKV6>(at, (self.n - at).min(LANES));
+            while at + LANES <= self.n {
+                self.columns::<V, 1, WKV6, false>(at, LANES);
                 at += LANES;
+            }
+            if at < self.n {
+                self.columns::<V, 1, WKV6, true>(at, self.n - at);
             }
         }
     }
@@ -154,21 +159,25 @@ impl Rows {
             let mut acc = [V::splat(0.0); N];
             for j in (0..full).step_by(LANES) {
                 let a = V::load(self.a.add(token + j));
-                for (i, acc) in acc.iter_mut().enumerate() {
-                    *acc = V::load(from.add(i * size + j)).fma(a, *acc);
+                for i in 0..N {
+                    acc[i] = V::load(from.add(i * size + j)).fma(a, acc[i]);
                 }
             }
             if rest > 0 {
                 let a = V::load_n(self.a.add(token + full), rest);
-                for (i, acc) in acc.iter_mut().enumerate() {
-                    *acc = V::load_n(from.add(i * size + full), rest).fma(a, *acc);
+                for i in 0..N {
+                    acc[i] = V::load_n(from.add(i * size + full), rest).fma(a, acc[i]);
                 }
             }
-            let sa: [V; N] = std::array::from_fn(|i| V::splat(acc[i].sum()));
-            let v: [V; N] = std::array::from_fn(|i| V::splat(self.v.add(token + row + i).read_unaligned()));
+            let (mut sa, mut v) = ([V::splat(0.0); N], [V::splat(0.0); N]);
+            for i in 0..N {
+                sa[i] = V::splat(acc[i].sum());
+                v[i] = part::splat(self.v.add(token + row + i));
+            }
             acc = [V::splat(0.0); N];
             for j in (0..full).step_by(LANES) {
-                let [r, w, k, b] = [self.r, self.w, self.k, self.b].map(|p| V::load(p.add(token + j)));
+                let (r, w) = (V::load(self.r.add(token + j)), V::load(self.w.add(token + j)));
+                let (k, b) = (V::load(self.k.add(token + j)), V::load(self.b.add(token + j)));
                 for i in 0..N {
                     let s = V::load(from.add(i * size + j)).fma(w, v[i].mul(k));
                     let s = sa[i].fma(b, s);
@@ -177,7 +186,9 @@ impl Rows {
                 }
             }
             if rest > 0 {
-                let [r, w, k, b] = [self.r, self.w, self.k, self.b].map(|p| V::load_n(p.add(token + full), rest));
+                let at = token + full;
+                let (r, w) = (V::load_n(self.r.add(at), rest), V::load_n(self.w.add(at), rest));
+                let (k, b) = (V::load_n(self.k.add(at), rest), V::load_n(self.b.add(at), rest));
                 for i in 0..N {
                     let s = V::load_n(from.add(i * size + full), rest).fma(w, v[i].mul(k));
                     let to = to.add(i * size + full);
@@ -186,8 +197,8 @@ impl Rows {
                     acc[i] = V::load_n(to, rest).fma(r, acc[i]);
                 }
             }
-            for (i, acc) in acc.into_iter().enumerate() {
-                self.y.add(token + row + i).write_unaligned(acc.sum());
+            for i in 0..N {
+                self.y.add(token + row + i).write_unaligned(acc[i].sum());
             }
         }
     }

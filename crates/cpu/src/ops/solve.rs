@@ -1,9 +1,11 @@
 //! SOLVE_TRI: forward substitution, columns side by side.
 //!
 //! f32, rows packed. Columns know nothing of each other; a thread takes some of a matrix through all rows.
+// indices of lanes: iterators over arrays of lanes keep them in memory
+#![allow(clippy::needless_range_loop)]
 
 use super::rules::*;
-use super::vec::{dispatch, Kernel, Lanes, LANES};
+use super::vec::{dispatch, part, Kernel, Lanes, LANES};
 use crate::entry::{all_tasks, no_work, OpEntry};
 use crate::node::{src, Node};
 use crate::team::Team;
@@ -26,37 +28,40 @@ struct Columns {
 }
 
 impl Columns {
-    /// `N` times `LANES` columns from `at` on, of which the last has `m` in use.
+    /// `N` times `LANES` columns from `at` on, or if `PART` the `m` last.
     ///
     /// # Safety
     /// As for [`Kernel::run`]; the columns are there.
     #[inline(always)]
-    unsafe fn columns<V: Lanes, const N: usize>(&self, at: usize, m: usize) {
-        let part = m < LANES;
+    unsafe fn columns<V: Lanes, const N: usize, const PART: bool>(&self, at: usize, m: usize) {
         // SAFETY: the caller's promise; rows below `i` are written before they are read.
         unsafe {
-            let load = |p: *const f32| if part { V::load_n(p, m) } else { V::load(p) };
             for i in 0..self.n {
                 let a = self.a.add(i * self.a_nb1).cast::<f32>();
-                let mut acc = [[V::splat(0.0); N]; 2];
-                for t in 0..i {
-                    let f = V::splat(a.add(t).read_unaligned());
+                let mut even = [V::splat(0.0); N];
+                let mut odd = [V::splat(0.0); N];
+                let mut t = 0;
+                while t < i {
                     let x = self.x.add(t * self.x_nb1).cast::<f32>().add(at);
-                    for (j, acc) in acc[t % 2].iter_mut().enumerate() {
-                        *acc = f.fma(load(x.add(j * LANES)), *acc);
+                    let f = part::splat::<V>(a.add(t));
+                    for j in 0..N {
+                        even[j] = f.fma(part::load::<V, PART>(x.add(j * LANES), m), even[j]);
                     }
+                    if t + 1 < i {
+                        let x = self.x.add((t + 1) * self.x_nb1).cast::<f32>().add(at);
+                        let f = part::splat::<V>(a.add(t + 1));
+                        for j in 0..N {
+                            odd[j] = f.fma(part::load::<V, PART>(x.add(j * LANES), m), odd[j]);
+                        }
+                    }
+                    t += 2;
                 }
-                let diagonal = V::splat(a.add(i).read_unaligned());
+                let diagonal = part::splat::<V>(a.add(i));
                 let b = self.b.add(i * self.b_nb1).cast::<f32>().add(at);
                 let x = self.x.add(i * self.x_nb1).cast::<f32>().add(at);
-                for (j, (even, odd)) in acc[0].into_iter().zip(acc[1]).enumerate() {
-                    let sum = even.add(odd);
-                    let value = load(b.add(j * LANES)).sub(sum).div(diagonal);
-                    if part {
-                        value.store_n(x.add(j * LANES), m);
-                    } else {
-                        value.store(x.add(j * LANES));
-                    }
+                for j in 0..N {
+                    let b = part::load::<V, PART>(b.add(j * LANES), m);
+                    part::store::<V, PART>(b.sub(even[j].add(odd[j])).div(diagonal), x.add(j * LANES), m);
                 }
             }
         }
@@ -71,11 +76,14 @@ impl Kernel for Columns {
         // SAFETY: the caller's promise: all pointers are good for `n` rows and `m` columns.
         unsafe {
             if self.m == COLUMNS {
-                return self.columns::<V, 4>(0, LANES);
+                return self.columns::<V, 4, false>(0, LANES);
             }
-            while at < self.m {
-                self.columns::<V, 1>(at, (self.m - at).min(LANES));
+            while at + LANES <= self.m {
+                self.columns::<V, 1, false>(at, LANES);
                 at += LANES;
+            }
+            if at < self.m {
+                self.columns::<V, 1, true>(at, self.m - at);
             }
         }
     }

@@ -2,13 +2,16 @@
 //!
 //! f32; rows of the sources packed, their other strides as they are. A state stays in registers over a block of tokens, so the walk is
 //! head by head and row by row, tokens inside.
+// indices of lanes: iterators over arrays of lanes keep them in memory
+#![allow(clippy::needless_range_loop)]
 
 use super::rules::*;
-use super::vec::{dispatch, math, Kernel, Lanes, LANES};
+use super::vec::{dispatch, math, part, Kernel, Lanes, LANES};
 use crate::entry::{no_work, tasks_by_size, OpEntry};
 use crate::node::{src, Node};
 use crate::team::Team;
 use ggml_oxide_abi::*;
+use std::mem::MaybeUninit;
 
 /// `LANES` channels of one sequence, all tokens.
 struct Taps {
@@ -122,100 +125,129 @@ struct Scan {
     y_step: usize,
 }
 
-/// Tokens of a block: softplus of dt, and what a state of one decay is multiplied by.
+/// Tokens of a block: softplus of dt, and what a state of one decay is multiplied by. No more of the arrays is written than there are
+/// tokens, since a block is often of one.
 struct Block {
     first: usize,
     n: usize,
-    dt: [f32; TOKENS],
-    decay: [f32; TOKENS],
+    dt: [MaybeUninit<f32>; TOKENS],
+    decay: [MaybeUninit<f32>; TOKENS],
 }
 
 impl Scan {
     /// # Safety
     /// As for [`Kernel::run`]; the block lies inside the tokens.
     #[inline(always)]
-    unsafe fn block<V: Lanes>(&self, first: usize) -> Block {
+    unsafe fn block<V: Lanes, const VARIED: bool>(&self, first: usize) -> Block {
         let n = (self.tokens - first).min(TOKENS);
-        let mut b = Block { first, n, dt: [0.0; TOKENS], decay: [0.0; TOKENS] };
-        // SAFETY: the caller's promise.
+        let mut b = Block { first, n, dt: [MaybeUninit::uninit(); TOKENS], decay: [MaybeUninit::uninit(); TOKENS] };
+        // SAFETY: the caller's promise; the arrays have room for whole lanes.
         unsafe {
-            for t in 0..n {
-                b.dt[t] = self.dt.add((first + t) * self.dt_nb1).cast::<f32>().read_unaligned();
-            }
-            // decays of a state each are multiplied there; without states there is not even one
-            let a = V::splat(if self.varied { 0.0 } else { self.a.read_unaligned() });
             for i in (0..n).step_by(LANES) {
-                let dt = math::softplus(V::load(b.dt.as_ptr().add(i)));
-                dt.store(b.dt.as_mut_ptr().add(i));
-                math::exp(dt.mul(a)).store(b.decay.as_mut_ptr().add(i));
+                let mut dt = [0.0f32; LANES];
+                for t in 0..(n - i).min(LANES) {
+                    dt[t] = self.dt.add((first + i + t) * self.dt_nb1).cast::<f32>().read_unaligned();
+                }
+                let dt = math::softplus(V::from_array(dt));
+                dt.store(b.dt.as_mut_ptr().add(i).cast());
+                if !VARIED {
+                    math::exp(dt.mul(part::splat(self.a))).store(b.decay.as_mut_ptr().add(i).cast());
+                }
             }
         }
         b
     }
 
-    /// `N` times `LANES` states of a row from `at` on, of which the last has `n` in use, over a block of tokens; adds to `y`.
+    /// `N` times `LANES` states of a row from `at` on, or if `PART` the `n` last, over a block of tokens; adds to what the states before
+    /// them gave.
     ///
     /// # Safety
     /// As for [`Kernel::run`]; `at` and what follows lies inside the row.
     #[inline(always)]
-    unsafe fn piece<V: Lanes, const N: usize>(
+    unsafe fn piece<V: Lanes, const N: usize, const VARIED: bool, const PART: bool>(
         &self,
         block: &Block,
         row: usize,
         at: usize,
         n: usize,
-        y: &mut [f32; TOKENS],
     ) {
-        let part = n < LANES;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's promise; the block has numbers for its tokens.
         unsafe {
-            let load = |p: *const f32| if part { V::load_n(p, n) } else { V::load(p) };
             let end = self.end.add(row * self.d_state + at);
             let from = if block.first == 0 { self.start.add(row * self.start_nb1).cast::<f32>().add(at) } else { end };
             let mut s = [V::splat(0.0); N];
             let mut a = [V::splat(0.0); N];
             for j in 0..N {
-                s[j] = load(from.add(j * LANES));
-                if self.varied {
-                    a[j] = load(self.a.add(at + j * LANES));
+                s[j] = part::load::<V, PART>(from.add(j * LANES), n);
+                if VARIED {
+                    a[j] = part::load::<V, PART>(self.a.add(at + j * LANES), n);
                 }
             }
-            let store = |s: [V; N], to: *mut f32| {
-                for (j, s) in s.into_iter().enumerate() {
-                    if part {
-                        s.store_n(to.add(j * LANES), n);
-                    } else {
-                        s.store(to.add(j * LANES));
-                    }
-                }
-            };
-            for (t, y) in y[..block.n].iter_mut().enumerate() {
+            for t in 0..block.n {
                 let token = block.first + t;
                 let b = self.b.add(token * self.b_nb2).cast::<f32>().add(at);
                 let c = self.c.add(token * self.c_nb2).cast::<f32>().add(at);
                 let x = self.x.add(row * self.x_nb[0] + token * self.x_nb[1]).cast::<f32>().read_unaligned();
-                let x = V::splat(x * block.dt[t]);
-                let (dt, decay) = (V::splat(block.dt[t]), V::splat(block.decay[t]));
+                let dt = block.dt[t].assume_init();
+                let x = V::splat(x * dt);
+                let dt = V::splat(dt);
+                let decay = if VARIED { dt } else { V::splat(block.decay[t].assume_init()) };
                 let mut acc = [V::splat(0.0); 2];
                 for j in 0..N {
-                    let decay = if self.varied { math::exp(a[j].mul(dt)) } else { decay };
-                    s[j] = s[j].fma(decay, load(b.add(j * LANES)).mul(x));
-                    acc[j % 2] = s[j].fma(load(c.add(j * LANES)), acc[j % 2]);
+                    let decay = if VARIED { math::exp(a[j].mul(dt)) } else { decay };
+                    s[j] = s[j].fma(decay, part::load::<V, PART>(b.add(j * LANES), n).mul(x));
+                    acc[j % 2] = s[j].fma(part::load::<V, PART>(c.add(j * LANES), n), acc[j % 2]);
                 }
                 let mut acc = acc[0].add(acc[1]);
-                if part {
+                if PART {
                     // lanes that are not in use may be NaN by now
                     let mut kept = [0.0f32; LANES];
                     acc.store_n(kept.as_mut_ptr(), n);
                     acc = V::from_array(kept);
                 }
-                *y += acc.sum();
+                let y = self.y.add(token * self.y_step + row);
+                let before = if at == 0 { 0.0 } else { y.read_unaligned() };
+                y.write_unaligned(before + acc.sum());
                 let slot = self.tokens - 1 - token;
                 if slot > 0 && slot < self.keep {
-                    store(s, end.add(slot * self.slot));
+                    let to = end.add(slot * self.slot);
+                    for j in 0..N {
+                        part::store::<V, PART>(s[j], to.add(j * LANES), n);
+                    }
                 }
             }
-            store(s, end);
+            for j in 0..N {
+                part::store::<V, PART>(s[j], end.add(j * LANES), n);
+            }
+        }
+    }
+
+    /// All rows and tokens.
+    ///
+    /// # Safety
+    /// As for [`Kernel::run`]; there is a token and a state.
+    #[inline(always)]
+    unsafe fn all<V: Lanes, const VARIED: bool>(&self) {
+        let n = self.d_state;
+        // SAFETY: the blocks lie inside the tokens, the pieces inside the row.
+        unsafe {
+            for first in (0..self.tokens).step_by(TOKENS) {
+                let block = self.block::<V, VARIED>(first);
+                for row in 0..self.rows {
+                    let mut at = 0;
+                    while at + 8 * LANES <= n {
+                        self.piece::<V, 8, VARIED, false>(&block, row, at, LANES);
+                        at += 8 * LANES;
+                    }
+                    while at + LANES <= n {
+                        self.piece::<V, 1, VARIED, false>(&block, row, at, LANES);
+                        at += LANES;
+                    }
+                    if at < n {
+                        self.piece::<V, 1, VARIED, true>(&block, row, at, n - at);
+                    }
+                }
+            }
         }
     }
 }
@@ -224,40 +256,21 @@ impl Kernel for Scan {
     type Out = ();
     #[inline(always)]
     unsafe fn run<V: Lanes>(self) {
-        let n = self.d_state;
         // SAFETY: the caller's promise: all pointers are good for the rows, states and tokens.
         unsafe {
             if self.tokens == 0 {
                 for row in 0..self.rows {
-                    std::ptr::copy_nonoverlapping(
-                        self.start.add(row * self.start_nb1),
-                        self.end.add(row * n).cast::<u8>(),
-                        4 * n,
-                    );
+                    let (from, to) = (self.start.add(row * self.start_nb1), self.end.add(row * self.d_state));
+                    std::ptr::copy_nonoverlapping(from, to.cast::<u8>(), 4 * self.d_state);
                 }
-                return;
-            }
-            for first in (0..self.tokens).step_by(TOKENS) {
-                let block = self.block::<V>(first);
-                for row in 0..self.rows {
-                    let mut y = [0.0f32; TOKENS];
-                    let mut at = 0;
-                    while at + 8 * LANES <= n {
-                        self.piece::<V, 8>(&block, row, at, LANES, &mut y);
-                        at += 8 * LANES;
-                    }
-                    while at + 2 * LANES <= n {
-                        self.piece::<V, 2>(&block, row, at, LANES, &mut y);
-                        at += 2 * LANES;
-                    }
-                    while at < n {
-                        self.piece::<V, 1>(&block, row, at, (n - at).min(LANES), &mut y);
-                        at += LANES;
-                    }
-                    for (t, y) in y[..block.n].iter().enumerate() {
-                        self.y.add((first + t) * self.y_step + row).write_unaligned(*y);
-                    }
+            } else if self.d_state == 0 {
+                for t in 0..self.tokens {
+                    self.y.add(t * self.y_step).cast::<u8>().write_bytes(0, 4 * self.rows);
                 }
+            } else if self.varied {
+                self.all::<V, true>();
+            } else {
+                self.all::<V, false>();
             }
         }
     }

@@ -1,6 +1,8 @@
 //! DSV4_HC_COMB, DSV4_HC_PRE, DSV4_HC_POST: hyper-connections.
 //!
 //! f32, sources in any layout; rows of the result packed.
+// indices of lanes: iterators over arrays of lanes keep them in memory
+#![allow(clippy::needless_range_loop)]
 
 use super::rows::{self, CHUNK};
 use super::rules::*;
@@ -25,17 +27,19 @@ struct Comb<'a> {
     n_iter: i32,
 }
 
-/// Divides four values by their sum plus `eps`.
+/// Divides four values, `step` apart, by their sum plus `eps`.
 ///
 /// # Safety
 /// The machine runs `V`.
 #[inline(always)]
-unsafe fn share<V: Lanes>(c: &mut [V; MIX], at: [usize; STREAMS], eps: V) {
+unsafe fn share<V: Lanes>(c: &mut [V; MIX], first: usize, step: usize, eps: V) {
     // SAFETY: the caller's promise about V.
     unsafe {
-        let sum = at.iter().fold(eps, |sum, &i| sum.add(c[i]));
+        let sum = eps.add(c[first]).add(c[first + step]).add(c[first + 2 * step]).add(c[first + 3 * step]);
         let f = V::splat(1.0).div(sum);
-        at.iter().for_each(|&i| c[i] = c[i].mul(f));
+        for i in 0..STREAMS {
+            c[first + i * step] = c[first + i * step].mul(f);
+        }
     }
 }
 
@@ -43,26 +47,37 @@ impl Kernel for Comb<'_> {
     type Out = ();
     #[inline(always)]
     unsafe fn run<V: Lanes>(self) {
-        let row = |src: usize| std::array::from_fn(|dst| dst + STREAMS * src);
-        let column = |dst: usize| std::array::from_fn(|src| dst + STREAMS * src);
         // SAFETY: the caller's promise about V; arrays of `LANES`.
         unsafe {
-            let (eps, zero) = (V::splat(self.eps), V::splat(0.0));
-            let mut c: [V; MIX] = std::array::from_fn(|i| V::load(self.values[i].as_ptr()));
+            let eps = V::splat(self.eps);
+            let mut c = [eps; MIX];
+            for i in 0..MIX {
+                c[i] = V::load(self.values[i].as_ptr());
+            }
             for src in 0..STREAMS {
-                let at: [usize; STREAMS] = row(src);
-                let max = at[1..].iter().fold(c[at[0]], |m, &i| c[i].max(m));
-                at.iter().for_each(|&i| c[i] = math::exp(c[i].sub(max)));
-                share(&mut c, at, zero);
-                at.iter().for_each(|&i| c[i] = c[i].add(eps));
+                let at = STREAMS * src;
+                let max = c[at + 3].max(c[at + 2].max(c[at + 1].max(c[at])));
+                for i in at..at + STREAMS {
+                    c[i] = math::exp(c[i].sub(max));
+                }
+                share(&mut c, at, 1, V::splat(0.0));
+                for i in at..at + STREAMS {
+                    c[i] = c[i].add(eps);
+                }
             }
-            (0..STREAMS).for_each(|dst| share(&mut c, column(dst), eps));
+            for dst in 0..STREAMS {
+                share(&mut c, dst, STREAMS, eps);
+            }
             for _ in 1..self.n_iter {
-                (0..STREAMS).for_each(|src| share(&mut c, row(src), eps));
-                (0..STREAMS).for_each(|dst| share(&mut c, column(dst), eps));
+                for src in 0..STREAMS {
+                    share(&mut c, STREAMS * src, 1, eps);
+                }
+                for dst in 0..STREAMS {
+                    share(&mut c, dst, STREAMS, eps);
+                }
             }
-            for (c, to) in c.into_iter().zip(self.values) {
-                c.store(to.as_mut_ptr());
+            for i in 0..MIX {
+                c[i].store(self.values[i].as_mut_ptr());
             }
         }
     }

@@ -88,12 +88,57 @@ fn supports_unpart(op: &ggml_tensor) -> Rule {
     ensure(enough, "the source must have the windows of the result")
 }
 
+/// Rows of packed f16, each from before the last one's source.
+struct Backwards {
+    /// The source of the first row.
+    from: *const u8,
+    from_nb1: usize,
+    to: *mut u8,
+    to_nb1: usize,
+    rows: usize,
+    n: usize,
+}
+
+impl Kernel for Backwards {
+    type Out = ();
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) {
+        // SAFETY: the rows are there, `n` elements each: the caller's promise.
+        unsafe {
+            for row in 0..self.rows {
+                let from = self.from.sub(row * self.from_nb1).cast::<u16>();
+                let to = self.to.add(row * self.to_nb1).cast::<u16>();
+                let mut i = 0;
+                // two elements are one lane
+                while i + 2 * LANES <= self.n {
+                    V::load(from.add(i).cast()).store(to.add(i).cast());
+                    i += 2 * LANES;
+                }
+                while i < self.n {
+                    to.add(i).write_unaligned(from.add(i).read_unaligned());
+                    i += 1;
+                }
+            }
+        }
+    }
+}
+
 fn run_get(node: &Node, team: &Team) {
     let (d, s) = (node.out(), node.arg(0));
-    for row in team.range(d.nrows()) {
-        let to = d.unravel(row);
-        // SAFETY: the views are good for their shapes; this row of dst is this thread's and packed.
-        unsafe { copy_row(&d, to, &s, [d.ne[1] - 1 - to[0] + to[1], 0, 0]) };
+    let n = d.ne[1];
+    for q in team.range(d.ne[2]) {
+        let last = n - 1 + q;
+        if s.ty == GGML_TYPE_F16 && s.nb[0] == 2 {
+            let (from, to) = (s.row([last, 0, 0]), d.row([0, q, 0]));
+            let kernel = Backwards { from, from_nb1: s.nb[1], to, to_nb1: d.nb[1], rows: n, n: d.ne[0] };
+            // SAFETY: the views are good for their shapes; these rows of dst are this thread's and packed.
+            unsafe { dispatch(kernel) };
+            continue;
+        }
+        for k in 0..n {
+            // SAFETY: as above.
+            unsafe { copy_row(&d, [k, q, 0], &s, [last - k, 0, 0]) };
+        }
     }
 }
 

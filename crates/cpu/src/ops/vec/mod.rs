@@ -11,6 +11,7 @@ mod elem;
 mod lanes;
 pub mod map;
 pub mod math;
+pub mod part;
 mod portable;
 pub mod reduce;
 pub mod sincos;
