@@ -1,7 +1,9 @@
 //! The barrier between the nodes of a graph.
 //!
-//! A waiting thread spins a bounded number of times, gives its core away a few times, then sleeps. On a quiet machine nearly
-//! all waits end while spinning; on a busy one nobody burns the core that the late thread needs.
+//! A waiting thread spins a bounded number of times, then sleeps. On a quiet machine nearly all waits end while spinning. On a busy
+//! one spinning is in vain, and it costs the thread its share of the core: waits that end in sleep make the next ones shorter,
+//! waits that end in time longer again. Nobody yields: where others want the core a yield takes as long as their slices, while a
+//! sleeper runs soon after it is woken.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -14,7 +16,9 @@ pub(crate) struct Padded<T>(pub T);
 /// Where a fixed number of threads meet, again and again. Each meeting carries one bit from the last thread to arrive.
 pub struct Barrier {
     n: u32,
-    spins: u32,
+    /// The most times a thread looks before it sleeps, and how often it does now.
+    most: u32,
+    spins: AtomicU32,
     arrived: Padded<AtomicU32>,
     /// Number of meetings so far, times two, plus the bit of the latest.
     phase: Padded<AtomicU32>,
@@ -25,11 +29,12 @@ pub struct Barrier {
 }
 
 impl Barrier {
-    /// For `n` threads, each of which looks `spins` times before it yields and sleeps.
-    pub fn new(n: usize, spins: u32) -> Barrier {
+    /// For `n` threads, each of which looks at most `most` times before it sleeps, and at first `spins` times.
+    pub fn new(n: usize, most: u32, spins: u32) -> Barrier {
         Barrier {
             n: u32::try_from(n).unwrap_or(u32::MAX).max(1),
-            spins,
+            most,
+            spins: AtomicU32::new(spins),
             arrived: Padded::default(),
             phase: Padded::default(),
             broken: AtomicBool::new(false),
@@ -51,18 +56,24 @@ impl Barrier {
             self.wake_sleepers();
             return bit;
         }
-        for i in 0..self.spins.saturating_add(4) {
+        let spins = self.spins.load(Ordering::Relaxed);
+        for _ in 0..spins {
             let now = self.phase.0.load(Ordering::Acquire);
             if now != old {
+                if spins < self.most {
+                    self.spins.store((spins + spins / 4 + 1).min(self.most), Ordering::Relaxed);
+                }
                 return now & 1 == 1;
             }
-            if i < self.spins {
-                std::hint::spin_loop();
-            } else {
-                std::thread::yield_now();
-            }
+            std::hint::spin_loop();
         }
+        self.spins.store((spins / 2).max(self.most / 32), Ordering::Relaxed);
         self.sleep(old)
+    }
+
+    /// How often a thread looks now before it sleeps.
+    pub fn spins(&self) -> u32 {
+        self.spins.load(Ordering::Relaxed)
     }
 
     #[cold]
@@ -106,7 +117,7 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     fn meet(n: usize, spins: u32, rounds: usize) {
-        let (barrier, sum) = (Barrier::new(n, spins), AtomicUsize::new(0));
+        let (barrier, sum) = (Barrier::new(n, spins, spins), AtomicUsize::new(0));
         std::thread::scope(|s| {
             for ith in 0..n {
                 let (barrier, sum) = (&barrier, &sum);
@@ -134,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_broken_barrier_lets_sleepers_go() {
-        let barrier = Barrier::new(3, 0);
+        let barrier = Barrier::new(3, 0, 0);
         std::thread::scope(|s| {
             let a = s.spawn(|| barrier.wait(|| false));
             let b = s.spawn(|| barrier.wait(|| false));

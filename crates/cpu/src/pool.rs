@@ -6,10 +6,10 @@
 use ggml_oxide_abi::*;
 use rayon_core::{ThreadPool, ThreadPoolBuilder};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Looks at a barrier before a thread yields, at the usual poll level of 50: some 100 microseconds on current machines.
+/// Looks at a barrier before a thread sleeps, at the usual poll level of 50: some 100 microseconds on current machines.
 const SPINS: u32 = 2000;
 /// The same when there are more threads than cores: the late thread probably waits for this one's core.
 const SPINS_CROWDED: u32 = 50;
@@ -26,7 +26,9 @@ struct Placement {
 pub struct Pool {
     threads: Option<ThreadPool>,
     n_threads: usize,
-    spins: u32,
+    /// The most times a thread looks at a barrier before it sleeps, and how often it did at the end of the last graph.
+    most_spins: u32,
+    spins: AtomicU32,
     place: Placement,
     paused: AtomicBool,
     turn: Mutex<()>,
@@ -91,7 +93,8 @@ impl Pool {
         Ok(Pool {
             threads,
             n_threads,
-            spins,
+            most_spins: spins,
+            spins: AtomicU32::new(spins),
             place,
             paused: AtomicBool::new(paused),
             turn: Mutex::new(()),
@@ -104,8 +107,14 @@ impl Pool {
         self.n_threads
     }
 
-    pub(crate) fn spins(&self) -> u32 {
-        self.spins
+    /// How often threads look at a barrier: at most, and at first.
+    pub(crate) fn spins(&self) -> [u32; 2] {
+        [self.most_spins, self.spins.load(Ordering::Relaxed)]
+    }
+
+    /// What a graph's barriers came to, for the next graph.
+    pub(crate) fn learn(&self, spins: u32) {
+        self.spins.store(spins, Ordering::Relaxed);
     }
 
     /// Marks the pool as resting. Its threads sleep between graphs anyway; the next graph wakes it.

@@ -114,6 +114,7 @@ pub(crate) fn run(
         run.guarded(|| run.lead(others, !solo, owner));
     });
     entered.map_err(|_| Stop::Entered)?;
+    pool.learn(run.shared.spins());
     run.end()
 }
 

@@ -36,19 +36,24 @@ unsafe impl Sync for Shared {}
 unsafe impl Send for Shared {}
 
 impl Shared {
-    pub(crate) fn new(nth: usize, spins: u32, (scratch, scratch_len): (*mut u8, usize)) -> Shared {
+    pub(crate) fn new(nth: usize, [most, spins]: [u32; 2], (scratch, scratch_len): (*mut u8, usize)) -> Shared {
         Shared {
             nth,
-            barrier: Barrier::new(nth, spins),
+            barrier: Barrier::new(nth, most, spins),
             counters: Default::default(),
             scratch,
             scratch_len,
             stop: AtomicBool::new(false),
             failure: Mutex::new(None),
             task: UnsafeCell::new(None),
-            done: Barrier::new(nth, spins),
+            done: Barrier::new(nth, most, spins),
             panicked: AtomicBool::new(false),
         }
+    }
+
+    /// How often threads look at the barrier now before they sleep.
+    pub(crate) fn spins(&self) -> u32 {
+        self.barrier.spins()
     }
 
     /// Ends the run at the next meeting.

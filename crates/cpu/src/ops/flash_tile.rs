@@ -243,6 +243,22 @@ unsafe fn piece<V: Lanes, E: Elem>(row: *const E::Mem, at: usize, n: usize) -> V
     }
 }
 
+/// Keys and values whose memory is asked for before they are needed. Heads lie between a head's keys, so their order in memory is
+/// not one that the processor follows by itself.
+const AHEAD: usize = 16;
+
+/// Asks for the memory of a row of `bytes` bytes; any address will do.
+#[inline(always)]
+fn fetch(row: *const u8, bytes: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for at in (0..bytes).step_by(64) {
+        // SAFETY: a hint: it reads nothing and does not trap, whatever the address.
+        unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(row.wrapping_add(at).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (row, bytes);
+}
+
 impl<E: Elem> Thin<E> {
     /// Logits of row `r`, four keys at a time.
     #[inline(always)]
@@ -255,6 +271,11 @@ impl<E: Elem> Thin<E> {
             let mut j = 0;
             while j < self.step.n {
                 let m = (self.step.n - j).min(4);
+                if r == 0 {
+                    for t in AHEAD..AHEAD + 4 {
+                        fetch(self.k.cast::<u8>().wrapping_add((j + t) * self.k_stride), dk * size_of::<E::Mem>());
+                    }
+                }
                 let mut acc = [V::splat(0.0); 4];
                 for d in (0..dk).step_by(LANES) {
                     let x = if d + LANES <= dk { V::load(q.add(d)) } else { V::load_n(q.add(d), dk - d) };
@@ -283,6 +304,10 @@ impl<E: Elem> Thin<E> {
             }
             for j in 0..self.step.n {
                 let p = V::splat(*self.step.s.add(j));
+                if r == 0 {
+                    let next = self.v.cast::<u8>().wrapping_add((j + AHEAD) * self.v_stride);
+                    fetch(next.wrapping_add(at * size_of::<E::Mem>()), N * LANES * size_of::<E::Mem>());
+                }
                 let row = self.v.byte_add(j * self.v_stride);
                 for (t, acc) in acc.iter_mut().enumerate() {
                     *acc = piece::<V, E>(row, at + t * LANES, self.dv).fma(p, *acc);

@@ -158,7 +158,13 @@ macro_rules! kernel_table {
             a: &$crate::kernel::dot::DotArgs,
         ) {
             // SAFETY: the caller's contract is this function's.
-            unsafe { $crate::kernel::dot::dot::<$lanes, S, R, N>(a) }
+            unsafe {
+                if a.a_stride < $crate::kernel::dot::ALONE {
+                    $crate::kernel::dot::dot::<$lanes, S, 1, N>(a)
+                } else {
+                    $crate::kernel::dot::dot::<$lanes, S, R, N>(a)
+                }
+            }
         }
         $(#[target_feature(enable = $feat)])?
         unsafe fn transpose<S: $crate::kernel::lanes::Source>(

@@ -113,6 +113,10 @@ pub(crate) unsafe fn sum8(v: __m256) -> f32 {
     }
 }
 
+/// Bytes from row to row below which rows are read one after the other: side by side they would share pages, and the processor,
+/// which fetches ahead by page, loses track of such an order.
+pub(crate) const ALONE: usize = 4096;
+
 /// Defines `tile::<P>` over blocks of `$block` elements, `$rows` rows at a time for a single column: covers a DotTile's rows and columns with calls of `$group::<P, R, C>`, each pair in one of them.
 macro_rules! tiles {
     ($group:ident, $bound:ident, $block:expr, $rows:literal) => {
@@ -144,7 +148,7 @@ macro_rules! tiles {
                 }
                 while c < y.count {
                     let mut r = 0;
-                    while r < x.count / $rows * $rows {
+                    while x.stride >= super::isa::ALONE && r < x.count / $rows * $rows {
                         let (x, y, o) = at(r, c);
                         $group::<P, $rows, 1>(nb, x, y, o, out_stride);
                         r += $rows;
