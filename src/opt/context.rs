@@ -215,6 +215,11 @@ impl Opt {
         &mut self.random
     }
 
+    /// What was allocated is not evaluated.
+    pub(super) fn give_up(&mut self) {
+        self.ready = false;
+    }
+
     /// The accumulator of the gradient of `node`, or NULL.
     ///
     /// # Safety

@@ -1,5 +1,6 @@
 //! A pass over a dataset, batch by batch: training on its front, evaluation on its back.
 
+use super::result::Batch;
 use super::{read, step, write, Dataset, Opt, Outcome, Shared};
 use crate::error::Error;
 use std::time::Instant;
@@ -44,6 +45,23 @@ fn batches(opt: &Opt, dataset: &Dataset, split: i64) -> Result<Batches, Error> {
     Ok(Batches { train: split / size, all: n / size })
 }
 
+/// One batch.
+///
+/// # Safety
+/// As [`run`].
+unsafe fn one(opt: &Shared<Opt>, dataset: &Shared<Dataset>, train: bool, i: i64) -> Result<Batch, Error> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let tensors = {
+            let mut opt = write(opt, "context")?;
+            step::allocate(&mut opt, train)?;
+            opt.tensors()
+        };
+        read(dataset, "dataset")?.get("ggml_opt_epoch", tensors.inputs, tensors.labels, i)?;
+        step::evaluate(opt)
+    }
+}
+
 /// Trains on the first `split` datapoints (all, if negative) and evaluates the others. `after` is called after each batch, while nothing
 /// is held.
 ///
@@ -63,15 +81,12 @@ pub unsafe fn run(
         let (first, last) = if part { (0, batches.train) } else { (batches.train, batches.all) };
         for i in first..last {
             // SAFETY: the caller's promise.
-            let batch = unsafe {
-                let tensors = {
-                    let mut opt = write(opt, "context")?;
-                    step::allocate(&mut opt, part)?;
-                    opt.tensors()
-                };
-                read(dataset, "dataset")?.get("ggml_opt_epoch", tensors.inputs, tensors.labels, i)?;
-                step::evaluate(opt)?
-            };
+            let batch = unsafe { one(opt, dataset, part, i) };
+            if batch.is_err() {
+                // so that the context can be used again
+                write(opt, "context")?.give_up();
+            }
+            let batch = batch?;
             if let Some(result) = if part { train } else { eval } {
                 write(result, "result")?.add(batch)?;
             }

@@ -205,6 +205,15 @@ static void contexts(void) {
     CHECK_ERROR(ggml_opt_prepare_alloc(opt, m.ctx_compute, NULL, m.inputs, m.outputs), bad, "graphs are there", "graphs already");
     CHECK_ERROR(ggml_opt_epoch(opt, data, NULL, NULL, 5, NULL, NULL), bad, "a part of a batch", "idata_split 5");
     CHECK_ERROR(ggml_opt_epoch(opt, data, NULL, NULL, 1000, NULL, NULL), bad, "more than all", "idata_split 1000");
+    ggml_opt_dataset_t unlabelled = ggml_opt_dataset_init(GGML_TYPE_F32, GGML_TYPE_F32, N_IN, 0, 8, 1);
+    CHECK_ERROR(ggml_opt_epoch(opt, unlabelled, NULL, NULL, -1, NULL, NULL), bad, "no labels to learn", "ggml_opt_epoch", "no labels");
+    given.adamw.alpha = -1;
+    CHECK_ERROR(ggml_opt_epoch(opt, data, NULL, NULL, -1, NULL, NULL), bad, "settings refused in an epoch", "adamw.alpha -1");
+    given = ggml_opt_get_default_optimizer_params(NULL);
+    check_log_errors = 0;
+    ggml_opt_epoch(opt, data, NULL, NULL, -1, NULL, NULL);
+    CHECK(check_log_errors == 0, "an epoch after one that broke off: %s", check_error_text());
+    ggml_opt_dataset_free(unlabelled);
     ggml_opt_dataset_t other = ggml_opt_dataset_init(GGML_TYPE_F32, GGML_TYPE_F32, 3, 1, 8, 1);
     CHECK_ERROR(ggml_opt_epoch(opt, other, NULL, NULL, -1, NULL, NULL), GGML_EXT_CODE_BAD_SHAPE, "other datapoints", "3 elements");
     struct ggml_context * ctx = opt_compute_context();
