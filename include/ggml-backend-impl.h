@@ -227,8 +227,74 @@ ggml_backend_buffer_t ggml_backend_buffer_init(ggml_backend_buffer_type_t buft,
                                                void *context,
                                                size_t size);
 
+/*
+ Copies `src` to `dst` by the function of `dst`'s buffer. False: it has none, or cannot, or the tensors do not match;
+ `ggml_backend_tensor_copy` finds another way. (Modules: RPC, whose server copies for its clients.)
+ */
+bool ggml_backend_buffer_copy_tensor(const struct ggml_tensor *src, struct ggml_tensor *dst);
+
+/*
+ Whether a node of the operator may need more memory than its data on some device: `get_alloc_size` of a buffer type may
+ only answer more than `ggml_nbytes` for these, and a device that is far away need only be asked about them.
+ (Modules: RPC.)
+ */
+bool ggml_op_alloc_size_may_expand(enum ggml_op op);
+
+/*
+ One buffer of `n_buffers`, which it owns from now on: freed, cleared and reset together. NULL with an error when there are
+ none, or one is NULL.
+ */
+ggml_backend_buffer_t ggml_backend_multi_buffer_alloc_buffer(ggml_backend_buffer_t *buffers, size_t n_buffers);
+
+/* Whether `ggml_backend_multi_buffer_alloc_buffer` made the buffer. */
+bool ggml_backend_buffer_is_multi_buffer(ggml_backend_buffer_t buffer);
+
+/* As `ggml_backend_buffer_set_usage` for the buffers that a buffer is made of. An error for another one. */
+void ggml_backend_multi_buffer_set_usage(ggml_backend_buffer_t buffer, enum ggml_backend_buffer_usage usage);
+
+/* Whether a backend is on a device of `ggml_backend_meta_device`. */
+bool ggml_backend_is_meta(ggml_backend_t backend);
+
+/* Whether a buffer is memory of such a device. */
+bool ggml_backend_buffer_is_meta(ggml_backend_buffer_t buf);
+
+/* Whether a buffer type is that of such a device. */
+bool ggml_backend_buft_is_meta(ggml_backend_buffer_type_t buft);
+
+/* How many backends such a backend is made of; 0 for another. */
+size_t ggml_backend_meta_n_backends(ggml_backend_t meta_backend);
+
+/* One of the backends that such a backend is made of, or NULL. */
+ggml_backend_t ggml_backend_meta_simple_backend(ggml_backend_t meta_backend, size_t index);
+
+/* As `ggml_backend_buffer_set_usage` for the buffers that such a buffer is made of. An error for another one. */
+void ggml_backend_meta_buffer_set_usage(ggml_backend_buffer_t buffer, enum ggml_backend_buffer_usage usage);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif  // __cplusplus
+
+/* GGML_BACKEND_DL_IMPL(function): makes a library a backend module. function: ggml_backend_reg_t (void). The second function
+ * tells for which size of tensors the module was compiled; the library refuses one of another size.
+ * GGML_BACKEND_DL_SCORE_IMPL(function): int (void), how well the module fits the machine, 0 not at all. Of several variants
+ * of a module the one with the highest score is loaded. */
+#ifdef __cplusplus
+#    define GGML_BACKEND_DL_EXPORT extern "C" __attribute__((visibility("default")))
+#else
+#    define GGML_BACKEND_DL_EXPORT extern __attribute__((visibility("default")))
+#endif
+#ifdef GGML_BACKEND_DL
+#    define GGML_BACKEND_DL_IMPL(function)                                       \
+        GGML_BACKEND_DL_EXPORT int ggml_backend_max_name(void);                  \
+        GGML_BACKEND_DL_EXPORT ggml_backend_reg_t ggml_backend_init(void);       \
+        int ggml_backend_max_name(void) { return GGML_MAX_NAME; }                \
+        ggml_backend_reg_t ggml_backend_init(void) { return function(); }
+#    define GGML_BACKEND_DL_SCORE_IMPL(function)                                 \
+        GGML_BACKEND_DL_EXPORT int ggml_backend_score(void);                     \
+        int ggml_backend_score(void) { return function(); }
+#else
+#    define GGML_BACKEND_DL_IMPL(function)
+#    define GGML_BACKEND_DL_SCORE_IMPL(function)
+#endif
 
 #endif

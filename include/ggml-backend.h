@@ -14,6 +14,9 @@ struct ggml_backend_device;
 struct ggml_backend_sched;
 
 
+/* Devices that one can be made of. */
+#define GGML_BACKEND_META_MAX_DEVICES 16
+
 /* What a buffer holds; the scheduler reads it. */
 enum ggml_backend_buffer_usage {
   GGML_BACKEND_BUFFER_USAGE_ANY = 0,
@@ -30,6 +33,18 @@ enum ggml_backend_dev_type {
   GGML_BACKEND_DEVICE_TYPE_META = 4,
 };
 
+/* How a tensor is divided over the devices that another one is made of. */
+enum ggml_backend_meta_split_axis {
+  GGML_BACKEND_SPLIT_AXIS_0 = 0,
+  GGML_BACKEND_SPLIT_AXIS_1 = 1,
+  GGML_BACKEND_SPLIT_AXIS_2 = 2,
+  GGML_BACKEND_SPLIT_AXIS_3 = 3,
+  GGML_BACKEND_SPLIT_AXIS_MIRRORED = 10,
+  GGML_BACKEND_SPLIT_AXIS_PARTIAL = 11,
+  GGML_BACKEND_SPLIT_AXIS_NONE = 98,
+  GGML_BACKEND_SPLIT_AXIS_UNKNOWN = 99,
+};
+
 /* Runs graphs on several backends; opaque. */
 struct ggml_backend_sched;
 
@@ -38,6 +53,9 @@ typedef struct ggml_backend_device *ggml_backend_dev_t;
 
 /* Handle of an event. */
 typedef struct ggml_backend_event *ggml_backend_event_t;
+
+/* Handle of a graph that a backend prepared. */
+typedef void *ggml_backend_graph_plan_t;
 
 /* What a device can do. */
 struct ggml_backend_dev_caps {
@@ -95,8 +113,23 @@ struct ggml_backend_graph_copy {
 /* Shown a node computed by one backend and by another. False stops. */
 typedef bool (*ggml_backend_eval_callback)(int node_index, struct ggml_tensor *t1, struct ggml_tensor *t2, void *user_data);
 
-/* Handle of a graph that a backend prepared. */
-typedef void *ggml_backend_graph_plan_t;
+/* How a tensor is divided over devices. */
+struct ggml_backend_meta_split_state {
+  /* Along which dimension, or how else. */
+  enum ggml_backend_meta_split_axis axis;
+  /*
+   Along a dimension: elements of each segment for each device, all devices of segment 0 first. A segment comes
+   `nr` times; all together are the dimension.
+   */
+  int64_t ne[256];
+  /* How many times each segment comes. */
+  uint32_t nr[16];
+  /* Segments. */
+  uint32_t n_segments;
+};
+
+/* Tells how a tensor is divided. */
+typedef struct ggml_backend_meta_split_state (*ggml_backend_meta_get_split_state_t)(const struct ggml_tensor *tensor, void *userdata);
 
 /* A feature of a backend, as text. */
 struct ggml_backend_feature {
@@ -190,7 +223,10 @@ ggml_backend_buffer_type_t ggml_backend_buffer_get_type(ggml_backend_buffer_t bu
 /* Forgets what was prepared for tensors of the buffer. */
 void ggml_backend_buffer_reset(ggml_backend_buffer_t buffer);
 
-/* Copies all of `src` to `dst`, of the same layout, between any two buffers. */
+/*
+ Copies all of `src` to `dst`, of the same layout, between any two buffers: the bytes from the first to the last element, those
+ in the gaps of a view among them.
+ */
 void ggml_backend_tensor_copy(const struct ggml_tensor *src, struct ggml_tensor *dst);
 
 /* Sixteen bytes that name a backend's kind. */
@@ -323,6 +359,19 @@ ggml_backend_buffer_t ggml_backend_cpu_buffer_from_ptr(void *ptr, size_t size);
 
 /* Memory of the host. */
 ggml_backend_buffer_type_t ggml_backend_cpu_buffer_type(void);
+
+/*
+ A plan for computing the graph on the backend, freed by `ggml_backend_graph_plan_free`; NULL with an error where the backend
+ has no plans. The graph's tensors stay as they are while there is the plan; the graph itself need not. Registrations
+ of ggml-ext.h take no part.
+ */
+ggml_backend_graph_plan_t ggml_backend_graph_plan_create(ggml_backend_t backend, struct ggml_cgraph *cgraph);
+
+/* Frees a plan of the backend; NULL is no change. */
+void ggml_backend_graph_plan_free(ggml_backend_t backend, ggml_backend_graph_plan_t plan);
+
+/* Computes a plan of the backend. */
+enum ggml_status ggml_backend_graph_plan_compute(ggml_backend_t backend, ggml_backend_graph_plan_t plan);
 
 /* Short name of a device. */
 const char *ggml_backend_dev_name(ggml_backend_dev_t device);
@@ -515,6 +564,19 @@ bool ggml_backend_compare_graph_backend(ggml_backend_t backend1,
                                         void *user_data,
                                         const struct ggml_tensor *const *test_nodes,
                                         size_t num_test_nodes);
+
+/* Name of a way to divide a tensor. */
+const char *ggml_backend_meta_split_axis_name(enum ggml_backend_meta_split_axis split_axis);
+
+/*
+ A device made of `n_devs` others, 1 to `GGML_BACKEND_META_MAX_DEVICES`, or NULL with an error. Its backend, memory and buffers are made
+ of theirs. `get_split_state` is asked how each tensor is divided that is no graph's; graphs' tensors follow from them, and a
+ node that cannot is an error with its name. The device lives as long as the process; the same arguments give the same one.
+ */
+ggml_backend_dev_t ggml_backend_meta_device(ggml_backend_dev_t *devs,
+                                            size_t n_devs,
+                                            ggml_backend_meta_get_split_state_t get_split_state,
+                                            void *get_split_state_ud);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -107,6 +107,21 @@ void ggml_backend_cpu_set_abort_callback(ggml_backend_t backend_cpu,
                                          ggml_abort_callback abort_callback,
                                          void *abort_callback_data);
 
+/*
+ Computes by portable code, each node by itself, from the next graph on: slower, and with results that the fast code is held
+ against. False: as fast as the machine can.
+ */
+void ggml_backend_cpu_set_use_ref(ggml_backend_t backend_cpu, bool use_ref);
+
+/*
+ Finds out about the machine's memory, once for the process. Threads and results do not depend on it; where they run is
+ said when the process is started, or by a pool's `cpumask`.
+ */
+void ggml_numa_init(enum ggml_numa_strategy numa);
+
+/* Whether `ggml_numa_init` found memory that is near to some processors only. */
+bool ggml_is_numa(void);
+
 /* The CPU's registry entry. */
 ggml_backend_reg_t ggml_backend_cpu_reg(void);
 
@@ -163,6 +178,60 @@ int ggml_cpu_has_matmul_int8(void);
 
 /* 1 when the processor has SVE, else 0. */
 int ggml_cpu_has_sve(void);
+
+/* 1 when the processor has AMX_INT8, else 0. */
+int ggml_cpu_has_amx_int8(void);
+
+/* 1 when the processor has SME, else 0. */
+int ggml_cpu_has_sme(void);
+
+/* 1 when the processor has SME2, else 0. */
+int ggml_cpu_has_sme2(void);
+
+/* 1 when the processor has RISCV_V, else 0. */
+int ggml_cpu_has_riscv_v(void);
+
+/* 1 when the processor has VSX, else 0. */
+int ggml_cpu_has_vsx(void);
+
+/* 1 when the processor has VXE, else 0. */
+int ggml_cpu_has_vxe(void);
+
+/* 1 when the processor has WASM_SIMD, else 0. */
+int ggml_cpu_has_wasm_simd(void);
+
+/* 0: products of matrices are this library's own, and nothing in it is llamafile's. */
+int ggml_cpu_has_llamafile(void);
+
+/* Bytes of a vector of SVE; 0 where there is none, and where its kernels are not used. */
+int ggml_cpu_get_sve_cnt(void);
+
+/* Bytes of a vector of RISC-V's V; 0 where there is none, and where its kernels are not used. */
+int ggml_cpu_get_rvv_vlen(void);
+
+/*
+ What the CPU does with a format: encoder, dot product and the format of its other operand. NULL with an error for an id out of
+ range; those of a removed format have no functions. `vec_dot` takes any number of rows, whatever `nrows` says.
+ */
+const struct ggml_type_traits_cpu *ggml_get_type_traits_cpu(enum ggml_type type);
+
+/* Copies `n` numbers. */
+void ggml_cpu_fp32_to_fp32(const float *x, float *y, int64_t n);
+
+/* `n` numbers to whole ones, towards zero; what does not fit becomes the nearest that does, NaN 0. */
+void ggml_cpu_fp32_to_i32(const float *x, int32_t *y, int64_t n);
+
+/* `n` numbers of single precision to half. */
+void ggml_cpu_fp32_to_fp16(const float *x, ggml_fp16_t *y, int64_t n);
+
+/* `n` numbers of half precision to single. */
+void ggml_cpu_fp16_to_fp32(const ggml_fp16_t *x, float *y, int64_t n);
+
+/* `n` numbers of single precision to bf16. */
+void ggml_cpu_fp32_to_bf16(const float *x, ggml_bf16_t *y, int64_t n);
+
+/* `n` numbers of bf16 to single precision. */
+void ggml_cpu_bf16_to_fp32(const ggml_bf16_t *x, float *y, int64_t n);
 
 /* A tensor of one i32 number. The context is not `no_alloc`. */
 struct ggml_tensor *ggml_new_i32(struct ggml_context *ctx, int32_t value);

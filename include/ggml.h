@@ -451,6 +451,9 @@ enum ggml_sched_priority {
 /* An arena of tensors and graphs; opaque. */
 struct ggml_context;
 
+/* One of the objects of a context; opaque. */
+struct ggml_object;
+
 /* A pool of threads; opaque. */
 struct ggml_threadpool;
 
@@ -700,6 +703,113 @@ struct ggml_tensor *ggml_clamp_inplace(struct ggml_context *ctx, struct ggml_ten
 /* `c` in the shape of `a`, written over `a`. `a` contiguous, f32 or f16. */
 struct ggml_tensor *ggml_fill_inplace(struct ggml_context *ctx, struct ggml_tensor *a, float c);
 
+/* Gradient `a` of `ggml_silu(b)` back to `b`. */
+struct ggml_tensor *ggml_silu_back(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b);
+
+/* Gradient `a` of `ggml_rms_norm(b, eps)` back to `b`. */
+struct ggml_tensor *ggml_rms_norm_back(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, float eps);
+
+/*
+ Gradient `a` of a softmax `b` back to its source: `scale * b * (a - sum of a * b)` along each row. `scale` and `max_bias` as the
+ softmax had them; a mask and its slopes change nothing.
+ */
+struct ggml_tensor *ggml_soft_max_ext_back(struct ggml_context *ctx,
+                                           struct ggml_tensor *a,
+                                           struct ggml_tensor *b,
+                                           float scale,
+                                           float max_bias);
+
+/* As `ggml_soft_max_ext_back`, written over `a`. */
+struct ggml_tensor *ggml_soft_max_ext_back_inplace(struct ggml_context *ctx,
+                                                   struct ggml_tensor *a,
+                                                   struct ggml_tensor *b,
+                                                   float scale,
+                                                   float max_bias);
+
+/* The sum of the parts of `a` that have the shape of `b`, whose data are not looked at: a gradient back through `ggml_repeat`. */
+struct ggml_tensor *ggml_repeat_back(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b);
+
+/*
+ Gradient `a` [n, r, b2, b3] of `ggml_get_rows(c, b)` back to `c` [n, rows, b2, b3], whose data are not looked at: f32. `b`: i32
+ [r, b2, b3]. Rows that were taken more than once add up; those that were not are 0. An index that is no row fails the graph.
+ */
+struct ggml_tensor *ggml_get_rows_back(struct ggml_context *ctx,
+                                       struct ggml_tensor *a,
+                                       struct ggml_tensor *b,
+                                       struct ggml_tensor *c);
+
+/*
+ Gradient `a` of `ggml_im2col`, of its result's shape, back to a picture of shape `ne` (4 numbers): f32. `b`: the kernel; the
+ others as in `ggml_im2col`.
+ */
+struct ggml_tensor *ggml_im2col_back(struct ggml_context *ctx,
+                                     struct ggml_tensor *a,
+                                     struct ggml_tensor *b,
+                                     int64_t *ne,
+                                     int s0,
+                                     int s1,
+                                     int p0,
+                                     int p1,
+                                     int d0,
+                                     int d1,
+                                     bool is_2D);
+
+/* Gradient `a` of `ggml_pool_2d(af)` back to `af`: f32. Of equal elements of a window, the first has been its largest. */
+struct ggml_tensor *ggml_pool_2d_back(struct ggml_context *ctx,
+                                      struct ggml_tensor *a,
+                                      struct ggml_tensor *af,
+                                      enum ggml_op_pool op,
+                                      int k0,
+                                      int k1,
+                                      int s0,
+                                      int s1,
+                                      float p0,
+                                      float p1);
+
+/*
+ Gradient `d` [dim, queries, heads, batch] of an attention back to `q` [dim, queries, heads, batch], `k` [dim, keys, k2, batch] and
+ `v` [keys, dim, k2, batch], which is transposed; head h reads k and v of h modulo k2. The attention is softmax(q k / sqrt(dim)) v;
+ where `masked`, query i reads the keys up to `keys - queries + i`. The result is f32 [n]: the gradients of `q`, `k` and `v`, each
+ contiguous in the shape of its source, and filled up to a multiple of 16 bytes.
+ */
+struct ggml_tensor *ggml_flash_attn_back(struct ggml_context *ctx,
+                                         struct ggml_tensor *q,
+                                         struct ggml_tensor *k,
+                                         struct ggml_tensor *v,
+                                         struct ggml_tensor *d,
+                                         bool masked);
+
+/* Gradient `a` of `ggml_rope_ext` with the same arguments back to its source. */
+struct ggml_tensor *ggml_rope_ext_back(struct ggml_context *ctx,
+                                       struct ggml_tensor *a,
+                                       struct ggml_tensor *b,
+                                       struct ggml_tensor *c,
+                                       int n_dims,
+                                       int mode,
+                                       int n_ctx_orig,
+                                       float freq_base,
+                                       float freq_scale,
+                                       float ext_factor,
+                                       float attn_factor,
+                                       float beta_fast,
+                                       float beta_slow);
+
+/* Gradient `a` of `ggml_rope_multi` with the same arguments back to its source. */
+struct ggml_tensor *ggml_rope_multi_back(struct ggml_context *ctx,
+                                         struct ggml_tensor *a,
+                                         struct ggml_tensor *b,
+                                         struct ggml_tensor *c,
+                                         int n_dims,
+                                         int *sections,
+                                         int mode,
+                                         int n_ctx_orig,
+                                         float freq_base,
+                                         float freq_scale,
+                                         float ext_factor,
+                                         float attn_factor,
+                                         float beta_fast,
+                                         float beta_slow);
+
 /* A new context, or NULL with an error: no memory, or a `mem_buffer` that is not aligned to 16 bytes. */
 struct ggml_context *ggml_init(struct ggml_init_params params) GGML_LAYOUT_LABEL(ggml_init);
 
@@ -830,6 +940,12 @@ struct ggml_tensor *ggml_im2col_3d(struct ggml_context *ctx,
                                    int d1,
                                    int d2,
                                    enum ggml_type dst_type);
+
+/*
+ Sums columns back to a signal: contiguous f32, f16 or bf16 `a` [K*oc, T], the `oc` kernels of K taps that each input gives, to
+ [(T-1)*s0 + K - 2*p0, oc] in the format of `a`. `s0`: elements from one input to the next; `p0`: elements cut off on either side.
+ */
+struct ggml_tensor *ggml_col2im_1d(struct ggml_context *ctx, struct ggml_tensor *a, int s0, int oc, int p0);
 
 /* Convolution: kernel `a` [K, IC, OC], signal `b` [L, IC, N] give f32 [OL, OC, N]. Made of `ggml_im2col` and `ggml_mul_mat`. */
 struct ggml_tensor *ggml_conv_1d(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b, int s0, int p0, int d0);
@@ -1165,6 +1281,12 @@ size_t ggml_quantize_chunk(enum ggml_type type,
                            int64_t n_per_row,
                            const float *imatrix);
 
+/*
+ Whether `nbytes` of a format at `data` are whole blocks whose scales and plain values are all finite; an error says which is
+ not, and the log has it too.
+ */
+bool ggml_validate_row_data(enum ggml_type type, const void *data, size_t nbytes);
+
 /* The tensor format of a model file's format; `GGML_TYPE_COUNT` with an error for one that has none. */
 enum ggml_type ggml_ftype_to_ggml_type(enum ggml_ftype ftype);
 
@@ -1311,6 +1433,12 @@ struct ggml_tensor *ggml_mul_mat_id(struct ggml_context *ctx,
                                     struct ggml_tensor *ids);
 
 /*
+ `a` [m, k, a2, a3], not transposed, and `b` [n, k, b2, b3], b2 and b3 multiples of a2 and a3, give f32 [m, n, b2, b3]: the sum of
+ the products of columns, over k.
+ */
+struct ggml_tensor *ggml_out_prod(struct ggml_context *ctx, struct ggml_tensor *a, struct ggml_tensor *b);
+
+/*
  Attention in one node: softmax(`scale` * q k + slope * mask) v. `q` [d, queries, heads, batch], `k` [d, keys, k2, batch],
  `v` [dv, keys, v2, batch], heads a multiple of k2 and v2, give f32 [dv, heads, queries, batch]. `mask`: NULL or contiguous
  f16 [>= keys, >= queries, m2, m3], heads and batch multiples of m2 and m3. `max_bias` as in `ggml_soft_max_ext`; a
@@ -1432,6 +1560,15 @@ struct ggml_tensor *ggml_soft_max_ext_inplace(struct ggml_context *ctx,
  */
 void ggml_soft_max_add_sinks(struct ggml_tensor *a, struct ggml_tensor *sinks);
 
+/* Logs what an object of a context is: kind, place and size. NULL logs nothing. */
+void ggml_print_object(const struct ggml_object *obj);
+
+/* Logs all objects of a context. */
+void ggml_print_objects(const struct ggml_context *ctx);
+
+/* Writes a graph to a file in Graphviz's language. `gb`: NULL, or a graph whose tensors are drawn in bold. */
+void ggml_graph_dump_dot(const struct ggml_cgraph *gb, const struct ggml_cgraph *cgraph, const char *filename);
+
 /* Elements. */
 int64_t ggml_nelements(const struct ggml_tensor *tensor);
 
@@ -1530,6 +1667,100 @@ bool ggml_can_repeat(const struct ggml_tensor *t0, const struct ggml_tensor *t1)
 
 /* Coordinates of element number `i`; NULL where one is not asked for. All are 0 in a tensor without elements. */
 void ggml_unravel_index(const struct ggml_tensor *tensor, int64_t i, int64_t *i0, int64_t *i1, int64_t *i2, int64_t *i3);
+
+/*
+ Convolution of each channel along the tokens of each sequence: `sx` [taps - 1 + tokens, channels, sequences], which starts with the
+ inputs before the first token, and `c` [taps, channels] give f32 [channels, tokens, sequences].
+ */
+struct ggml_tensor *ggml_ssm_conv(struct ggml_context *ctx,
+                                  struct ggml_tensor *sx,
+                                  struct ggml_tensor *c);
+
+/*
+ Selective scan: with d = log(1 + exp(dt)), token by token `state = state * exp(d * A) + B * (x * d)`, `y = sum of state * C` over
+ d_state. `s` [d_state, dim, heads, any] contiguous; `x` [dim, heads, tokens, sequences]; `dt` [heads, tokens, sequences] contiguous;
+ `A` [1 or d_state, heads] contiguous; `B`, `C` [d_state, groups, tokens, sequences], heads a multiple of groups, of which each serves
+ heads side by side; dimensions 0 and 1 of x, B, C without gaps; `ids` i32 [sequences]: the state of `s` that each sequence starts
+ from. The result is f32, one row: y of the shape of x, then `K` times [d_state, dim, heads, sequences], the states after the last
+ token, the one before it and so on; what there are too few tokens for is not written. K above 1 needs ne0 of `A` to be 1.
+ */
+struct ggml_tensor *ggml_ssm_scan(struct ggml_context *ctx,
+                                  struct ggml_tensor *s,
+                                  struct ggml_tensor *x,
+                                  struct ggml_tensor *dt,
+                                  struct ggml_tensor *A,
+                                  struct ggml_tensor *B,
+                                  struct ggml_tensor *C,
+                                  struct ggml_tensor *ids,
+                                  int64_t K);
+
+/*
+ Linear attention of RWKV 6, token by token and head by head, with states S[i][j]: `y[j] = sum over i of r[i] * (tf[i] * k[i] * v[j] +
+ S[i][j])`, then `S[i][j] = S[i][j] * td[i] + k[i] * v[j]`. k, v, r, td [size, heads, tokens], tf [size, heads], `state` with
+ size * size * heads elements (j fastest) for each of its dimension 1, the sequences, which share the tokens out evenly in order; all
+ contiguous. The result is f32 [size * heads, tokens + size * sequences]: y, then the states after the last token.
+ */
+struct ggml_tensor *ggml_rwkv_wkv6(struct ggml_context *ctx,
+                                   struct ggml_tensor *k,
+                                   struct ggml_tensor *v,
+                                   struct ggml_tensor *r,
+                                   struct ggml_tensor *tf,
+                                   struct ggml_tensor *td,
+                                   struct ggml_tensor *state);
+
+/*
+ Linear attention with a gate: `S[i][j] = S[i][j] * g[i] + k[i] * v[j]`, then `y[j] = sum over i of scale * q[i] * S[i][j]`. Shapes,
+ states and result as for `ggml_rwkv_wkv6`.
+ */
+struct ggml_tensor *ggml_gated_linear_attn(struct ggml_context *ctx,
+                                           struct ggml_tensor *k,
+                                           struct ggml_tensor *v,
+                                           struct ggml_tensor *q,
+                                           struct ggml_tensor *g,
+                                           struct ggml_tensor *state,
+                                           float scale);
+
+/*
+ Linear attention of RWKV 7, with states S[i][j], j fastest: `S[i][j] = S[i][j] * w[j] + v[i] * k[j] + b[j] * (sum over m of
+ a[m] * S[i][m])`, then `y[i] = sum over j of r[j] * S[i][j]`. Shapes, states and result as for `ggml_rwkv_wkv6`.
+ */
+struct ggml_tensor *ggml_rwkv_wkv7(struct ggml_context *ctx,
+                                   struct ggml_tensor *r,
+                                   struct ggml_tensor *w,
+                                   struct ggml_tensor *k,
+                                   struct ggml_tensor *v,
+                                   struct ggml_tensor *a,
+                                   struct ggml_tensor *b,
+                                   struct ggml_tensor *state);
+
+/*
+ Gated delta rule, with states S[j][i], i fastest: `S[j][i] *= exp(g[i])`, `d[j] = beta * (v[j] - sum over i of S[j][i] * k[i])`,
+ `S[j][i] += d[j] * k[i]`, `y[j] = sum over i of S[j][i] * q[i] / sqrt(size)`. All f32: q, k [size, heads_k, tokens, seqs_k],
+ v [size, heads, tokens, seqs], rows without gaps; heads a multiple of heads_k, where head h of v goes with head h modulo heads_k,
+ seqs one of seqs_k, in order; g [1 or size, heads, tokens, seqs], beta [1, heads, tokens, seqs], state [size, size, heads, seqs],
+ contiguous. The result is [size * heads, tokens * seqs + K * size * seqs]: y, then `K` times the states, after the last token, the
+ one before it and so on; what there are too few tokens for is not written.
+ */
+struct ggml_tensor *ggml_gated_delta_net(struct ggml_context *ctx,
+                                         struct ggml_tensor *q,
+                                         struct ggml_tensor *k,
+                                         struct ggml_tensor *v,
+                                         struct ggml_tensor *g,
+                                         struct ggml_tensor *beta,
+                                         struct ggml_tensor *state,
+                                         int64_t K);
+
+/*
+ The x of a x = b for lower triangular `a` [n, n, b2, b3], of which what is above the diagonal is not read, and `b` [m, n, b2, b3]:
+ f32 of the shape of `b`. Both are f32 and contiguous. `left` and `lower` must be true, `uni` false. A zero on the diagonal divides
+ by zero.
+ */
+struct ggml_tensor *ggml_solve_tri(struct ggml_context *ctx,
+                                   struct ggml_tensor *a,
+                                   struct ggml_tensor *b,
+                                   bool left,
+                                   bool lower,
+                                   bool uni);
 
 /* The sum of all elements: one element. */
 struct ggml_tensor *ggml_sum(struct ggml_context *ctx, struct ggml_tensor *a);
@@ -1636,8 +1867,81 @@ struct ggml_tensor *ggml_rope_multi_inplace(struct ggml_context *ctx,
                                             float beta_fast,
                                             float beta_slow);
 
+/* As `ggml_rope_ext` without divisors, the older name. */
+struct ggml_tensor *ggml_rope_custom(struct ggml_context *ctx,
+                                     struct ggml_tensor *a,
+                                     struct ggml_tensor *b,
+                                     int n_dims,
+                                     int mode,
+                                     int n_ctx_orig,
+                                     float freq_base,
+                                     float freq_scale,
+                                     float ext_factor,
+                                     float attn_factor,
+                                     float beta_fast,
+                                     float beta_slow);
+
+/* As `ggml_rope_custom`, written over `a`. */
+struct ggml_tensor *ggml_rope_custom_inplace(struct ggml_context *ctx,
+                                             struct ggml_tensor *a,
+                                             struct ggml_tensor *b,
+                                             int n_dims,
+                                             int mode,
+                                             int n_ctx_orig,
+                                             float freq_base,
+                                             float freq_scale,
+                                             float ext_factor,
+                                             float attn_factor,
+                                             float beta_fast,
+                                             float beta_slow);
+
+/* Writes to `dims` (2 numbers) between which of the `n_dims` YaRN blends from one frequency to the other. */
+void ggml_rope_yarn_corr_dims(int n_dims, int n_ctx_orig, float freq_base, float beta_fast, float beta_slow, float *dims);
+
 /* Leaves the first `n_offs` elements of each row as they are and turns those after them. Not for the vision mode. Answers `a`. */
 struct ggml_tensor *ggml_rope_set_offset(struct ggml_tensor *a, int n_offs);
+
+/*
+ Scores of keys: `sum over heads of max(q k, 0) * weight`, plus mask. f32 `q` [d, heads, tokens, b], `k` [d, 1, keys, b] of any format,
+ f32 `weights` [heads, tokens, 1, b], f16 `mask` [keys, tokens, 1, m], b a multiple of m, give f32 [keys, tokens, 1, b].
+ */
+struct ggml_tensor *ggml_lightning_indexer(struct ggml_context *ctx,
+                                           struct ggml_tensor *q,
+                                           struct ggml_tensor *k,
+                                           struct ggml_tensor *weights,
+                                           struct ggml_tensor *mask);
+
+/*
+ Mixing matrices of 4 residual streams: f32 `mixes` [24, tokens], `scale` [>= 3], `base` [24] give f32 [dst 4, src 4, tokens]. Logits
+ are `mixes[8 + dst + 4 * src] * scale[2] + base[8 + dst + 4 * src]`; softmax over dst, plus `eps`; then sums over src are divided out,
+ and `n_iter` - 1 times sums over dst and sums over src, `eps` added to each sum.
+ */
+struct ggml_tensor *ggml_dsv4_hc_comb(struct ggml_context *ctx,
+                                      struct ggml_tensor *mixes,
+                                      struct ggml_tensor *scale,
+                                      struct ggml_tensor *base,
+                                      float eps,
+                                      int32_t n_iter);
+
+/* One stream of several: f32 `x` [n, streams, tokens] and `weights` [streams, tokens] give f32 [n, tokens], the weighted sum. */
+struct ggml_tensor *ggml_dsv4_hc_pre(struct ggml_context *ctx, struct ggml_tensor *x, struct ggml_tensor *weights);
+
+/* As `ggml_dsv4_hc_pre` with weights for each element: the logistic function of f32 `gate`, of the shape of `x`, times `scale`. */
+struct ggml_tensor *ggml_dsv4_hc_pre_gated(struct ggml_context *ctx,
+                                           struct ggml_tensor *x,
+                                           struct ggml_tensor *gate,
+                                           float scale);
+
+/*
+ Streams for the next layer: `x * post[dst] + sum over src of residual[src] * comb[dst, src]`. f32 `x` [n, tokens], `residual`
+ [n, streams, tokens], `post` [streams, tokens], `comb` [dst, src, tokens] or NULL for each stream's own residual, give f32 of the shape
+ of `residual`.
+ */
+struct ggml_tensor *ggml_dsv4_hc_post(struct ggml_context *ctx,
+                                      struct ggml_tensor *x,
+                                      struct ggml_tensor *residual,
+                                      struct ggml_tensor *post,
+                                      struct ggml_tensor *comb);
 
 /* Sets where log lines go, from any thread; NULL: standard error. */
 void ggml_log_set(ggml_log_callback log_callback, void *user_data);
@@ -1671,6 +1975,41 @@ bool ggml_guid_matches(ggml_guid_t guid_a, ggml_guid_t guid_b);
 
 /* Opens a file; the path is UTF-8 on every system. NULL as `fopen` answers it. */
 FILE *ggml_fopen(const char *fname, const char *mode);
+
+/*
+ Cross entropy of the softmax of each row of the logits `a` with the labels `b`, of one shape, averaged over the rows: one element.
+ A label of 0 adds nothing, whatever its logit.
+ */
+struct ggml_tensor *ggml_cross_entropy_loss(struct ggml_context *ctx,
+                                            struct ggml_tensor *a,
+                                            struct ggml_tensor *b);
+
+/* Gradient `a`, one element, of `ggml_cross_entropy_loss` back to its logits `b`; `c`: the labels. Right for labels of any sum. */
+struct ggml_tensor *ggml_cross_entropy_loss_back(struct ggml_context *ctx,
+                                                 struct ggml_tensor *a,
+                                                 struct ggml_tensor *b,
+                                                 struct ggml_tensor *c);
+
+/*
+ A step of AdamW over the parameter `a` (`ggml_set_param`); the result is a view of it. `m` and `v` are written over too: with
+ `adamw_params` f32 { alpha, beta1, beta2, eps, wd, beta1h, beta2h }, m = beta1 m + (1 - beta1) grad,
+ v = beta2 v + (1 - beta2) grad^2, a = (1 - alpha wd) a - alpha m beta1h / (sqrt(v beta2h) + eps).
+ */
+struct ggml_tensor *ggml_opt_step_adamw(struct ggml_context *ctx,
+                                        struct ggml_tensor *a,
+                                        struct ggml_tensor *grad,
+                                        struct ggml_tensor *m,
+                                        struct ggml_tensor *v,
+                                        struct ggml_tensor *adamw_params);
+
+/*
+ A step of gradient descent over the parameter `a` (`ggml_set_param`); the result is a view of it. `sgd_params` f32 { alpha, wd }:
+ a = (1 - alpha wd) a - alpha grad.
+ */
+struct ggml_tensor *ggml_opt_step_sgd(struct ggml_context *ctx,
+                                      struct ggml_tensor *a,
+                                      struct ggml_tensor *grad,
+                                      struct ggml_tensor *sgd_params);
 
 /* A copy of `a`, contiguous. */
 struct ggml_tensor *ggml_dup(struct ggml_context *ctx, struct ggml_tensor *a);
@@ -1904,6 +2243,30 @@ struct ggml_tensor *ggml_permute(struct ggml_context *ctx, struct ggml_tensor *a
 /* `a` with dimensions 0 and 1 swapped. */
 struct ggml_tensor *ggml_transpose(struct ggml_context *ctx, struct ggml_tensor *a);
 
+/* f32 `a` [c, w, h] in windows of `w` times `w`: f32 [c, w, w, windows], windows row by row, zeros where `a` ends. */
+struct ggml_tensor *ggml_win_part(struct ggml_context *ctx, struct ggml_tensor *a, int w);
+
+/* Puts the windows of `ggml_win_part` together again: f32 `a` [c, w, w, windows] gives f32 [c, w0, h0]. */
+struct ggml_tensor *ggml_win_unpart(struct ggml_context *ctx, struct ggml_tensor *a, int w0, int h0, int w);
+
+/* The rows of `a` [c, 2 * kh - 1] by distance: f16 [c, kh, qh], where [.., k, q] is row `kh - 1 - k + q`. `qh` must be `kh`. */
+struct ggml_tensor *ggml_get_rel_pos(struct ggml_context *ctx, struct ggml_tensor *a, int qh, int kh);
+
+/*
+ `a` [n * n, w * h, b], rows of which are pictures of n times n, with `pw[x] + ph[y]` of the same row added to element x + n * y.
+ `pw`, `ph`: f32 [n, w, h, b]. All contiguous.
+ */
+struct ggml_tensor *ggml_add_rel_pos(struct ggml_context *ctx,
+                                     struct ggml_tensor *a,
+                                     struct ggml_tensor *pw,
+                                     struct ggml_tensor *ph);
+
+/* As `ggml_add_rel_pos`, written over `a`. */
+struct ggml_tensor *ggml_add_rel_pos_inplace(struct ggml_context *ctx,
+                                             struct ggml_tensor *a,
+                                             struct ggml_tensor *pw,
+                                             struct ggml_tensor *ph);
+
 /* A graph in `ctx` with room for `GGML_DEFAULT_GRAPH_SIZE` nodes and as many leafs. NULL when the context is full. */
 struct ggml_cgraph *ggml_new_graph(struct ggml_context *ctx);
 
@@ -1927,6 +2290,21 @@ void ggml_graph_clear(struct ggml_cgraph *cgraph);
  and computing the graph then fails.
  */
 void ggml_build_forward_expand(struct ggml_cgraph *cgraph, struct ggml_tensor *tensor);
+
+/*
+ Adds the nodes that compute the gradients of the losses (`ggml_set_loss`) with respect to the parameters (`ggml_set_param`) and to
+ all between. The graph must be made with `grads`, hold the forward pass, and have room. Gradients are f32 and contiguous;
+ `ggml_graph_get_grad` finds them.
+
+ `grad_accs`: NULL, or for each node of the graph NULL or a contiguous f32 tensor of its shape, to which its gradient is added,
+ pass by pass. A loss without one gets one in `ctx`. Zero them and set that of the loss to 1 with `ggml_graph_reset`.
+
+ An operator without gradient between a parameter and a loss, a node written over its source, or a full graph or context
+ is an error, and the graph is as before.
+ */
+void ggml_build_backward_expand(struct ggml_context *ctx,
+                                struct ggml_cgraph *cgraph,
+                                struct ggml_tensor **grad_accs);
 
 /* As `ggml_build_forward_expand`, but the nodes are not marked to be computed: they only fix an order. */
 void ggml_build_forward_order(struct ggml_cgraph *cgraph, struct ggml_tensor *tensor);

@@ -89,10 +89,17 @@ static void instruction_sets(void) {
         { "FP16_VA", ggml_cpu_has_fp16_va(), 0 },
         { "DOTPROD", ggml_cpu_has_dotprod(), 0 },
         { "MATMUL_INT8", ggml_cpu_has_matmul_int8(), 0 },
-        { "SVE", ggml_cpu_has_sve(), 0 },
+        { "SVE", ggml_cpu_has_sve() || ggml_cpu_get_sve_cnt(), 0 },
+        { "SME", ggml_cpu_has_sme() || ggml_cpu_has_sme2(), 0 },
+        { "RISCV_V", ggml_cpu_has_riscv_v() || ggml_cpu_get_rvv_vlen(), 0 },
+        { "VSX", ggml_cpu_has_vsx(), 0 },
+        { "VXE", ggml_cpu_has_vxe(), 0 },
+        { "WASM_SIMD", ggml_cpu_has_wasm_simd(), 0 },
 #else
         { "SSE3", ggml_cpu_has_sse3(), 0 },
 #endif
+        { "AMX_INT8", ggml_cpu_has_amx_int8(), 0 }, /* no kernel here uses it */
+        { "LLAMAFILE", ggml_cpu_has_llamafile(), 0 },
     };
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
         CHECK((sets[i].has != 0) == (sets[i].builtin != 0), "cpu_has %s", sets[i].name);

@@ -1,4 +1,4 @@
-/* The layout of a graph, for programs that build graphs of their own. Written by tools/headers from the Rust definitions; do not edit. */
+/* The layout of a graph, for programs that build graphs of their own; what backend modules call. Written by tools/headers from the Rust definitions; do not edit. */
 
 #ifndef GGML_SRC_GGML_IMPL_H
 #define GGML_SRC_GGML_IMPL_H
@@ -83,6 +83,15 @@ void ggml_hash_set_free(struct ggml_hash_set *hash_set);
 /* Empties a hash set. */
 void ggml_hash_set_reset(struct ggml_hash_set *hash_set);
 
+/*
+ Memory of `size` bytes, aligned to 64, for `ggml_aligned_free`; NULL for 0 bytes, and with an error when there is none.
+ (Modules: CPU, zDNN, OpenVINO.)
+ */
+void *ggml_aligned_malloc(size_t size);
+
+/* Frees what `ggml_aligned_malloc` gave; NULL is no change. `size`: as then. */
+void ggml_aligned_free(void *ptr, size_t size);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif  // __cplusplus
@@ -135,5 +144,22 @@ static inline int32_t ggml_node_get_use_count(const struct ggml_cgraph * graph, 
     const size_t i = ggml_hash_find(&graph->visited_hash_set, graph->nodes[node_idx]);
     return i != GGML_HASHSET_FULL && ggml_bitset_get(graph->visited_hash_set.used, i) ? graph->use_counts[i] : 0;
 }
+
+/* A line of the log: where ggml_log_set says, else to standard error. No newline is added. */
+#ifdef __cplusplus
+extern "C" {
+#endif
+GGML_ATTRIBUTE_FORMAT(2, 3)
+void ggml_log_internal(enum ggml_log_level level, const char * fmt, ...);
+#ifdef __cplusplus
+}
+#endif
+
+#define GGML_LOG(...) ggml_log_internal(GGML_LOG_LEVEL_NONE, __VA_ARGS__)
+#define GGML_LOG_DEBUG(...) ggml_log_internal(GGML_LOG_LEVEL_DEBUG, __VA_ARGS__)
+#define GGML_LOG_INFO(...) ggml_log_internal(GGML_LOG_LEVEL_INFO, __VA_ARGS__)
+#define GGML_LOG_WARN(...) ggml_log_internal(GGML_LOG_LEVEL_WARN, __VA_ARGS__)
+#define GGML_LOG_ERROR(...) ggml_log_internal(GGML_LOG_LEVEL_ERROR, __VA_ARGS__)
+#define GGML_LOG_CONT(...) ggml_log_internal(GGML_LOG_LEVEL_CONT, __VA_ARGS__)
 
 #endif
