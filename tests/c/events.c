@@ -26,6 +26,7 @@ static const char * dev_name(ggml_backend_dev_t d) { (void) d; return "counting"
 static const char * backend_name(ggml_backend_t b) { (void) b; return "counting"; }
 
 int main(void) {
+    check_quiet();
     struct ggml_backend_device device = {
         .iface = { .get_name = dev_name, .event_new = event_new, .event_free = event_free, .event_synchronize = event_synchronize },
     };

@@ -1,5 +1,6 @@
 /* Names that ggml's own modules import and no program should: encoders, hash sets. */
 #include "check.h"
+#include "ggml-cpu.h"
 #include "ggml/src/ggml-impl.h"
 #include "ggml/src/ggml-quants.h"
 
@@ -7,7 +8,7 @@
 
 static float x[N];
 
-/* An encoder by its own name writes what the format's facts say. */
+/* An encoder by its own name writes what the tables of formats say. */
 static void encoder(enum ggml_type type, void (*encode)(const float *, void *, int64_t)) {
     static uint8_t                  got[N * 8], want[N * 8];
     const struct ggml_type_traits * f    = ggml_get_type_traits(type);
@@ -15,8 +16,9 @@ static void encoder(enum ggml_type type, void (*encode)(const float *, void *, i
     memset(got, 0xAA, sizeof got);
     memset(want, 0x55, sizeof want);
     encode(x, got, N);
-    f->from_float_ref(x, want, N);
-    CHECK(size > 0 && memcmp(got, want, size) == 0, "%s: the bytes of from_float_ref", f->type_name);
+    /* q8_K is no format of files: only the CPU's table has an encoder */
+    (f->from_float_ref ? f->from_float_ref : ggml_get_type_traits_cpu(type)->from_float)(x, want, N);
+    CHECK(size > 0 && memcmp(got, want, size) == 0, "%s: the bytes of its table", f->type_name);
     CHECK(got[size] == 0xAA, "%s: none beyond them", f->type_name);
 }
 
