@@ -210,7 +210,7 @@ fn dots_are_exact_at_the_ends_of_the_codes() {
                 let mut x = vec![fill; ty.block_bytes()];
                 match ty {
                     // The largest f16, and a small one: all that its bits allow beside the scales' own.
-                    Type::IQ1_M => x[48..].as_chunks_mut::<2>().0.fill((fill as u16 * 0x0101 & 0x0fff).to_ne_bytes()),
+                    Type::IQ1_M => x[48..].as_chunks_mut::<2>().0.fill(((fill as u16 * 0x0101) & 0x0fff).to_ne_bytes()),
                     _ => x[..2].copy_from_slice(&0x3c00u16.to_ne_bytes()),
                 }
                 let want: f64 = decode(ty, &x).iter().map(|&v| v as f64 * q as f64).sum();

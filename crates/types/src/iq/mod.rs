@@ -2,6 +2,9 @@
 //! (iq1) beside them. Portable paths, which define the results. `grid` says which points there are, `two`, `three` and
 //! `one` know the blocks of each family; `encode` and `encode1` find the points with `lattice` and `fit`. Imports: block, clean, float, search.
 
+// Loops over the parts of a group index several arrays at once.
+#![allow(clippy::needless_range_loop)]
+
 mod encode;
 mod encode1;
 mod fit;

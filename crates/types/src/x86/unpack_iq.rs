@@ -169,7 +169,7 @@ unsafe fn indices(q: *const u8, high: __m256i, pick: __m256i, shift: __m256i, ma
 
 /// A byte of each half, four times, each in a word of 16 bits.
 const fn beside(at: u64) -> i64 {
-    (0x8000_8000_8000_8000 | at * 0x0001_0001_0001_0001) as i64
+    (0x8000_8000_8000_8000 | (at * 0x0001_0001_0001_0001)) as i64
 }
 
 /// The K % 4th four of sixteen indices, as four numbers.
