@@ -44,16 +44,27 @@ impl Sum {
         }
         self.terms = 0;
     }
+
+    /// Moves the `n` sums to `out`: the next ones begin at 0.
+    fn take(&mut self, n: usize, out: &mut [f32; CHUNK]) {
+        self.fold(n);
+        for (total, out) in self.total[..n].iter_mut().zip(out) {
+            *out = *total as f32;
+            *total = 0.0;
+        }
+    }
 }
 
 fn run_repeat(node: &Node, team: &Team) {
     let (d, s) = (node.out(), node.arg(0));
     let times: [usize; 4] = std::array::from_fn(|i| s.ne[i].checked_div(d.ne[i]).unwrap_or(0));
     let pieces = d.ne[0].div_ceil(CHUNK);
+    // Made once: most rows are much shorter than a chunk.
+    let mut sum = Sum { part: [0.0; CHUNK], terms: 0, total: [0.0; CHUNK] };
+    let mut out = [0.0; CHUNK];
     for task in team.range(d.nrows() * pieces) {
         let (i, first) = (d.unravel(task / pieces), task % pieces * CHUNK);
         let n = (d.ne[0] - first).min(CHUNK);
-        let mut sum = Sum { part: [0.0; CHUNK], terms: 0, total: [0.0; CHUNK] };
         for t in 0..times[1] * times[2] * times[3] {
             let t = [t % times[1], t / times[1] % times[2], t / times[1] / times[2]];
             let from = std::array::from_fn(|k| i[k] + t[k] * d.ne[k + 1]);
@@ -69,8 +80,7 @@ fn run_repeat(node: &Node, team: &Team) {
                 }
             }
         }
-        sum.fold(n);
-        let out = sum.total.map(|x| x as f32);
+        sum.take(n, &mut out);
         // SAFETY: this part of the row of dst is this thread's.
         unsafe { rows::store(d.ty, out.as_ptr(), d.at(first, i), d.nb[0], n) };
     }
