@@ -141,6 +141,24 @@ fn case_07_cast_and_cpy() {
     s.finish(5000);
 }
 
+/// To the codebook formats that are made without importance weights; upstream refuses.
+#[test]
+fn cast_to_codebooks() {
+    let mut s = Suite::new("cast to codebooks");
+    for ty in [GGML_TYPE_IQ2_S, GGML_TYPE_IQ3_XXS, GGML_TYPE_IQ3_S] {
+        for ne in [[512, 6, 2, 2], [256, 1, 1, 1], [256, 0, 2, 1]] {
+            for la in PACKED {
+                s.case(false, format!("{} {ne:?} {la:?}", type_name(ty)), |w| {
+                    let a = w.source(GGML_TYPE_F32, ne, la, &PLAIN);
+                    let want = converted(GGML_TYPE_F32, ty, &read(a));
+                    (ggml_cast(w.ctx, a, ty), want)
+                });
+            }
+        }
+    }
+    s.finish(20);
+}
+
 /// Into another shape: elements keep their order.
 #[test]
 fn cpy_reshapes() {
