@@ -176,7 +176,9 @@ pub fn view(root: &ggml_tensor, cut: &Cut, t: &ggml_tensor, devices: usize) -> R
     // A view along dimension 0 of blocks counts in blocks.
     let part = bytes.part(axis, (at - within) as i64, count, unit as i64).ok_or(CROSSES)?;
     let outer = (0..GGML_MAX_DIMS).any(|d| d != axis && steps(d) > 1 && stride(d) >= chunk);
-    if outer && (at - within) + count as usize * unit > chunk {
+    // Beside others further out it goes round whole chunks only.
+    let end = (at - within) + count as usize * unit;
+    if outer && end > chunk && (at != within || end % chunk != 0) {
         return Err(CROSSES);
     }
     let result = if axis == 0 { part.scaled(0, block, 1).ok_or(CROSSES)? } else { part };

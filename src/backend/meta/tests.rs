@@ -94,7 +94,7 @@ fn views_of_heads() {
     // pieces that end within a row of the view
     check(&root, &cut, &viewed([12, 4, 5, 1], [4, 48, 192, 960], 0), None);
     // one token, one head: one device has it
-    check(&root, &cut, &viewed([8, 1, 1, 1], [4, 192, 960, 960], 192 + 64), Some(3));
+    check(&root, &cut, &viewed([8, 1, 1, 1], [4, 192, 960, 960], 192 + 64), Some(0));
 }
 
 #[test]
@@ -117,7 +117,9 @@ fn views_along_other_axes() {
         check(&root, &cut, &viewed(root.ne, root.nb, 0), Some(axis));
     }
     let rows = Cut::new(1, [(0, 2), (1, 3), (2, 1)]);
-    check(&root, &rows, &viewed([4, 30, 2, 1], [16, 16, 480, 960], 0), Some(1));
+    check(&root, &rows, &viewed([4, 30, 2, 1], [4, 16, 480, 960], 0), Some(1));
+    // one row: one device has it
+    check(&root, &rows, &viewed([4, 1, 1, 1], [4, 16, 96, 480], 96 + 48), Some(3));
     check(&root, &rows, &viewed([24, 5, 2, 1], [4, 96, 480, 960], 0), Some(0));
     check(&root, &rows, &viewed([2, 6, 5, 2], [4, 16, 96, 480], 8), Some(1));
 }
