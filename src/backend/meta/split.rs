@@ -178,7 +178,7 @@ pub fn view(root: &ggml_tensor, cut: &Cut, t: &ggml_tensor, devices: usize) -> R
     let outer = (0..GGML_MAX_DIMS).any(|d| d != axis && steps(d) > 1 && stride(d) >= chunk);
     // Beside others further out it goes round whole chunks only.
     let end = (at - within) + count as usize * unit;
-    if outer && end > chunk && (at != within || end % chunk != 0) {
+    if outer && end > chunk && (at != within || !end.is_multiple_of(chunk)) {
         return Err(CROSSES);
     }
     let result = if axis == 0 { part.scaled(0, block, 1).ok_or(CROSSES)? } else { part };

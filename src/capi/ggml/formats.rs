@@ -264,7 +264,7 @@ entry! {
         let Some(ty) = shape::format_of(r#type) else {
             return refuse("there is no such format".into());
         };
-        if nbytes % ty.block_bytes() != 0 {
+        if !nbytes.is_multiple_of(ty.block_bytes()) {
             return refuse(format!("must be a whole number of blocks of {}", ty.block_bytes()));
         }
         if nbytes == 0 {

@@ -336,7 +336,7 @@ fn unpack_tq1(b: &[u8; 54], out: &mut Row) {
         let mut power = 1u8;
         for n in 0..digits {
             for m in 0..width {
-                out.q[first + width * n + m] = (u16::from(b[at + m].wrapping_mul(power)) * 3 >> 8) as u8;
+                out.q[first + width * n + m] = ((u16::from(b[at + m].wrapping_mul(power)) * 3) >> 8) as u8;
             }
             power = power.wrapping_mul(3);
         }
