@@ -13,6 +13,9 @@ import sys
 # The text of ggml_abort ends the process: that is what it is for (log_abort.c).
 LEFT_OUT = {"ggml_abort"}
 
+# Sound arguments that only one function takes, by its name and the parameter's index.
+ITS_OWN = {("ggml_aligned_free", 0): "ggml_aligned_malloc(64)"}
+
 # Sound objects by type. What is not here is NULL always.
 OBJECTS = {
     "struct ggml_context *": "ctx",
@@ -137,6 +140,7 @@ def main():
             # Sizes that do not go with the memory handed over are a lie that no callee can see: then the memory is NULL too.
             lie = mode in ("negative", "least", "large") and any(p in ("size_t", "uint64_t") for p in params)
             args = [value(p, mode, i == null or (lie and p in ("void *", "float *", "char **"))) for i, p in enumerate(params)]
+            args = [ITS_OWN.get((name, i), a) if a and "numbers" in a else a for i, a in enumerate(args)]
             args = [a for a in args if a is not None]
             call = f"{name}({', '.join(args)})"
             if call not in cases:
@@ -163,7 +167,9 @@ HEAD = r"""/* Written by tests/c/null_args.py. */
 #include "ggml-cpu.h"
 #include "ggml-graph.h"
 #include "ggml-opt.h"
+#include "ggml-threading.h"
 #include "ggml/src/ggml-impl.h"
+#include "ggml/src/ggml-quants.h"
 #include "gguf.h"
 
 #include <fcntl.h>
