@@ -50,16 +50,20 @@ def judge(bench, files, case):
     if not result.ok:
         return result
     ours, own = (open(result.out(side), encoding='utf-8').read() for side in ('ours', 'own'))
-    heard, spoken = set(words(ours)), set(words(models.SPEECH[case.speech]))
-    share = len(heard & spoken) / len(spoken)
+    spoken = set(words(models.SPEECH[case.speech]))
+    heard, own_heard = (len(spoken & set(words(text))) for text in (ours, own))
+    share = heard / len(spoken)
     result.near = f'{len(words(ours))} words, {100 * share:.0f} % of those spoken'
     others = different(words(ours), words(own))
     if ours == own:
         result.near += ', the same transcript'
-    elif 100 * others <= case.other_words * len(words(own)):
+    elif case.other_words and 100 * others <= case.other_words * len(words(own)):
         result.near += f', {others} of {len(words(own))} other than its own ggml hears'
     else:
         result.short.append(f'other transcript:\n{ours}on its own ggml:\n{own}')
+    # A word that is heard otherwise may be one that was spoken; where more are lost, ours hears worse.
+    if heard < own_heard - 1:
+        result.short.append(f'{heard} of the {len(spoken)} spoken words, its own ggml hears {own_heard}')
     if share < LEAST_WORDS:
         result.short.append('too few of the spoken words: it proves nothing')
     other = 1 if case.threads == 2 else 2
