@@ -2375,4 +2375,9 @@ struct ggml_tensor * ggml_format_name(struct ggml_tensor * tensor, const char * 
 }
 #endif
 
+/* Builders of stable-diffusion.cpp's operators. Define GGML_NO_SD_BUILDERS to declare functions of these names yourself. */
+#ifndef GGML_NO_SD_BUILDERS
+#    include "ggml-sd.h"
+#endif
+
 #endif

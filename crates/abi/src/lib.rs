@@ -45,6 +45,7 @@ mod meta;
 mod opt;
 mod opt_enums;
 mod sched;
+mod sd;
 mod tensor;
 
 pub use alloc::*;
@@ -63,4 +64,5 @@ pub use meta::*;
 pub use opt::*;
 pub use opt_enums::*;
 pub use sched::*;
+pub use sd::*;
 pub use tensor::*;

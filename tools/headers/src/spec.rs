@@ -102,6 +102,14 @@ pub const HEADERS: &[Header] = &[
         exclude: NONE,
     },
     Header {
+        name: "ggml-sd.h",
+        about: "stable-diffusion.cpp's operators: custom nodes of ggml-ext.h, registered on request.",
+        sources: &["crates/abi/src/sd.rs", "src/sd/entry.rs"],
+        includes: &["ggml.h"],
+        sys_includes: NONE,
+        exclude: NONE,
+    },
+    Header {
         name: "ggml/src/ggml-impl.h",
         about: "The layout of a graph, for programs that build graphs of their own; what backend modules call.",
         sources: &["crates/abi/src/graph.rs", "src/capi/graph_impl.rs", "src/capi/module_support.rs"],

@@ -1,0 +1,234 @@
+//! Exact sums of products of 8-bit integers, in 32 bits: a few rows of weights with a few rows of activations at once. Sums that leave
+//! 32 bits wrap, in every kernel alike.
+
+use super::Level;
+
+/// Rows of weights in a tile.
+pub const ROWS: usize = 4;
+/// Most rows of activations in a tile, over all kernels.
+pub const MAX_STRIP: usize = 6;
+
+/// Sums by row of activations, then row of weights.
+pub type Sums = [[i32; ROWS]; MAX_STRIP];
+
+/// A kernel.
+#[derive(Clone, Copy)]
+pub struct Dot {
+    level: Level,
+}
+
+impl Dot {
+    /// That of a level.
+    pub fn new(level: Level) -> Self {
+        Dot { level }
+    }
+
+    /// Rows of activations that it takes at most.
+    pub fn strip(&self) -> usize {
+        match self.level {
+            Level::Portable => 2,
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => 2,
+            #[cfg(target_arch = "x86_64")]
+            Level::Vnni => 6,
+        }
+    }
+
+    /// Whether it needs the sums of activations: the instructions multiply bytes without a sign by bytes with one, so weights are
+    /// moved up by 128.
+    pub fn needs_sums(&self) -> bool {
+        match self.level {
+            #[cfg(target_arch = "x86_64")]
+            Level::Vnni => true,
+            _ => false,
+        }
+    }
+
+    /// The tile of `w` and `x`; `sums`: those of the activations, where they are needed.
+    ///
+    /// # Safety
+    /// All rows have `k` elements; there are 1 to `strip()` rows of activations.
+    #[inline]
+    pub unsafe fn tile(&self, w: &[*const i8; ROWS], x: &[*const i8], k: usize, sums: &[i32; MAX_STRIP]) -> Sums {
+        let mut out = [[0; ROWS]; MAX_STRIP];
+        match self.level {
+            // SAFETY: the caller's promise.
+            Level::Portable => unsafe { portable(w, x, k, &mut out) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the caller's promise; the processor has what the level names.
+            Level::Avx2 => unsafe {
+                match x.len() {
+                    1 => x86::avx2::<1>(w, x, k, &mut out),
+                    _ => x86::avx2::<2>(w, x, k, &mut out),
+                }
+            },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Level::Vnni => unsafe {
+                match x.len() {
+                    1 => x86::vnni::<1>(w, x, k, sums, &mut out),
+                    2 => x86::vnni::<2>(w, x, k, sums, &mut out),
+                    3 => x86::vnni::<3>(w, x, k, sums, &mut out),
+                    4 => x86::vnni::<4>(w, x, k, sums, &mut out),
+                    5 => x86::vnni::<5>(w, x, k, sums, &mut out),
+                    _ => x86::vnni::<6>(w, x, k, sums, &mut out),
+                }
+            },
+        }
+        let _ = sums;
+        out
+    }
+}
+
+/// # Safety
+/// As [`Dot::tile`].
+unsafe fn portable(w: &[*const i8; ROWS], x: &[*const i8], k: usize, out: &mut Sums) {
+    for (out, &x) in out.iter_mut().zip(x) {
+        for (sum, &w) in out.iter_mut().zip(w) {
+            // SAFETY: the caller's promise.
+            let (w, x) = unsafe { (std::slice::from_raw_parts(w, k), std::slice::from_raw_parts(x, k)) };
+            *sum = tail(w, x);
+        }
+    }
+}
+
+/// The sum of a few products.
+#[inline(always)]
+fn tail(w: &[i8], x: &[i8]) -> i32 {
+    w.iter().zip(x).fold(0, |sum, (&w, &x)| sum.wrapping_add(i32::from(w) * i32::from(x)))
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{tail, Sums, MAX_STRIP, ROWS};
+    use std::arch::x86_64::*;
+
+    /// # Safety
+    /// As [`super::Dot::tile`], with `R` rows of activations; the processor has AVX2.
+    #[target_feature(enable = "avx2")]
+    pub unsafe fn avx2<const R: usize>(w: &[*const i8; ROWS], x: &[*const i8], k: usize, out: &mut Sums) {
+        const STEP: usize = 16;
+        let mut acc = [[_mm256_setzero_si256(); ROWS]; R];
+        let whole = k / STEP * STEP;
+        for i in (0..whole).step_by(STEP) {
+            // SAFETY: `i + 16 <= k`.
+            let load = |p: *const i8| unsafe { _mm256_cvtepi8_epi16(_mm_loadu_si128(p.add(i).cast())) };
+            let x: [__m256i; R] = std::array::from_fn(|r| load(x[r]));
+            for (n, &w) in w.iter().enumerate() {
+                let w = load(w);
+                for r in 0..R {
+                    acc[r][n] = _mm256_add_epi32(acc[r][n], _mm256_madd_epi16(w, x[r]));
+                }
+            }
+        }
+        for r in 0..R {
+            for n in 0..ROWS {
+                let half = _mm_add_epi32(_mm256_castsi256_si128(acc[r][n]), _mm256_extracti128_si256::<1>(acc[r][n]));
+                let two = _mm_add_epi32(half, _mm_unpackhi_epi64(half, half));
+                let one = _mm_add_epi32(two, _mm_shuffle_epi32::<1>(two));
+                // SAFETY: `whole <= k`.
+                let rest = unsafe {
+                    let part = |p: *const i8| std::slice::from_raw_parts(p.add(whole), k - whole);
+                    tail(part(w[n]), part(x[r]))
+                };
+                out[r][n] = _mm_cvtsi128_si32(one).wrapping_add(rest);
+            }
+        }
+    }
+
+    /// The four sums of four vectors.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2")]
+    fn sum4(v: &[__m512i; ROWS]) -> __m128i {
+        let add = |a, b| _mm512_add_epi32(a, b);
+        let ab = add(_mm512_unpacklo_epi32(v[0], v[1]), _mm512_unpackhi_epi32(v[0], v[1]));
+        let cd = add(_mm512_unpacklo_epi32(v[2], v[3]), _mm512_unpackhi_epi32(v[2], v[3]));
+        let all = add(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+        let half = _mm256_add_epi32(_mm512_castsi512_si256(all), _mm512_extracti64x4_epi64::<1>(all));
+        _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256::<1>(half))
+    }
+
+    /// # Safety
+    /// As [`super::Dot::tile`], with `R` rows of activations; the processor has AVX-512 with VNNI.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2")]
+    pub unsafe fn vnni<const R: usize>(
+        w: &[*const i8; ROWS],
+        x: &[*const i8],
+        k: usize,
+        sums: &[i32; MAX_STRIP],
+        out: &mut Sums,
+    ) {
+        const STEP: usize = 64;
+        let up = _mm512_set1_epi8(-128);
+        let mut acc = [[_mm512_setzero_si512(); ROWS]; R];
+        let x: [*const i8; R] = std::array::from_fn(|r| x[r]);
+        let mut i = 0;
+        while i + STEP <= k {
+            // SAFETY: `i + 64 <= k`.
+            let load = |p: *const i8| unsafe { _mm512_loadu_si512(p.add(i).cast()) };
+            let w: [__m512i; ROWS] = std::array::from_fn(|n| _mm512_xor_si512(load(w[n]), up));
+            for r in 0..R {
+                let x = load(x[r]);
+                for n in 0..ROWS {
+                    acc[r][n] = _mm512_dpbusd_epi32(acc[r][n], w[n], x);
+                }
+            }
+            i += STEP;
+        }
+        if i < k {
+            let mask = (1u64 << (k - i)) - 1;
+            // SAFETY: only the `k - i` bytes of the mask are read.
+            let load = |p: *const i8| unsafe { _mm512_maskz_loadu_epi8(mask, p.add(i)) };
+            let w: [__m512i; ROWS] = std::array::from_fn(|n| _mm512_xor_si512(load(w[n]), up));
+            for r in 0..R {
+                // activations are 0 beyond the end, whatever the weights are there
+                let x = load(x[r]);
+                for n in 0..ROWS {
+                    acc[r][n] = _mm512_dpbusd_epi32(acc[r][n], w[n], x);
+                }
+            }
+        }
+        for r in 0..R {
+            let moved = _mm_set1_epi32(sums[r].wrapping_mul(128));
+            let sum = _mm_sub_epi32(sum4(&acc[r]), moved);
+            // SAFETY: four integers.
+            unsafe { _mm_storeu_si128(out[r].as_mut_ptr().cast(), sum) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sd_2_every_level_sums_exactly() {
+        for k in [0usize, 1, 4, 15, 16, 17, 63, 64, 65, 252, 256, 260, 1000] {
+            for kind in 0..3 {
+                let byte = |i: usize| match kind {
+                    0 => (i * 7919 + i / 251 + 5) as u8 as i8,
+                    1 => -128,
+                    _ => [127, -128][i % 2],
+                };
+                let w: Vec<i8> = (0..ROWS * k).map(byte).collect();
+                let x: Vec<i8> = (0..MAX_STRIP * k).map(|i| byte(i * 3 + 1)).collect();
+                let w_rows = std::array::from_fn(|n| w[n * k..].as_ptr());
+                for level in Level::all() {
+                    let dot = Dot::new(level);
+                    for rows in 1..=dot.strip() {
+                        let x_rows: Vec<*const i8> = (0..rows).map(|r| x[r * k..].as_ptr()).collect();
+                        let sums = std::array::from_fn(|r| x[r * k..][..k].iter().map(|&x| i32::from(x)).sum());
+                        // SAFETY: rows of `k` elements.
+                        let out = unsafe { dot.tile(&w_rows, &x_rows, k, &sums) };
+                        for r in 0..rows {
+                            for n in 0..ROWS {
+                                let want: i64 = (0..k).map(|i| i64::from(w[n * k + i]) * i64::from(x[r * k + i])).sum();
+                                assert_eq!(i64::from(out[r][n]), want, "{level:?}, k {k}, kind {kind}, {r}, {n}");
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

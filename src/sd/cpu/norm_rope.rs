@@ -1,0 +1,150 @@
+//! RMS_NORM, MUL by a weight for each channel, `sd.rope_apply.v1`: one launch.
+//!
+//! Each step is rounded as the single nodes round it. The mean of squares is added up in f64, in the order of the elements; native code
+//! is free in that order, so that the factor of a row can be its neighbour in F32, and no more.
+
+use super::product::numbers;
+use super::rope_apply::turn;
+use super::view::View;
+use crate::capi::guard;
+use crate::sd::api;
+use crate::sd::kernel::{aligned, status, Entry, Run, Shared, Stop};
+use crate::sd::operator::{Check, Node, Operator};
+use crate::sd::rope_apply::RopeApply;
+use ggml_oxide_abi::*;
+use ggml_oxide_shape as shape;
+use std::ffi::{c_int, c_void, CStr};
+
+const NAME: &CStr = c"sd.rms_norm_mul_rope.cpu";
+
+/// The rule.
+pub const RULE: Entry = Entry {
+    op: RopeApply::NAME,
+    name: NAME,
+    desc: || ggml_ext_kernel_desc {
+        struct_size: size_of::<ggml_ext_kernel_desc>(),
+        name: NAME.as_ptr(),
+        op: GGML_OP_NONE,
+        op_name: std::ptr::null(),
+        priority: 0,
+        match_op: GGML_OP_RMS_NORM,
+        user_data: std::ptr::null_mut(),
+        supports: Some(supports),
+        preferred: None,
+        prepare: None,
+        execute: Some(execute),
+        destroy: None,
+        r#match: Some(matches),
+        optimize: None,
+        scope: std::ptr::null_mut(),
+    },
+};
+
+unsafe extern "C" fn matches(graph: *mut ggml_cgraph, first: c_int, _: *mut c_void) -> c_int {
+    guard("match", || {
+        // SAFETY: the library's graph; numbers of nodes that are there.
+        unsafe {
+            if first < 0 || first > api::ggml_graph_n_nodes(graph) - 3 {
+                return 0;
+            }
+            let [norm, mul, rope] = [0, 1, 2].map(|i| api::ggml_graph_node(graph, first + i));
+            let name = api::ggml_ext_op_name(rope);
+            let rope_apply = !name.is_null() && CStr::from_ptr(name) == RopeApply::NAME;
+            let chain = (*mul).op == GGML_OP_MUL && (*mul).src[0] == norm && rope_apply && (*rope).src[0] == mul;
+            if chain {
+                3
+            } else {
+                0
+            }
+        }
+    })
+}
+
+/// The nodes of a match.
+struct Chain<'a> {
+    norm: &'a ggml_tensor,
+    mul: &'a ggml_tensor,
+    rope: Node<'a, RopeApply>,
+}
+
+impl<'a> Chain<'a> {
+    /// # Safety
+    /// The step is the library's, of a match.
+    unsafe fn of(step: *const ggml_ext_step) -> Check<Self> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let nodes = std::slice::from_raw_parts((*step).nodes, 3);
+            Ok(Chain { norm: &*nodes[0], mul: &*nodes[1], rope: Node::read(&*nodes[2])? })
+        }
+    }
+
+    fn x(&self) -> &'a ggml_tensor {
+        // SAFETY: RMS_NORM has a source.
+        unsafe { &*self.norm.src[0] }
+    }
+
+    fn weight(&self) -> &'a ggml_tensor {
+        // SAFETY: MUL has two sources.
+        unsafe { &*self.mul.src[1] }
+    }
+}
+
+fn check(chain: &Chain) -> Check {
+    let (x, weight) = (chain.x(), chain.weight());
+    if x.r#type != GGML_TYPE_F32 || weight.r#type != GGML_TYPE_F32 {
+        return Err("x and the weight must be F32".into());
+    }
+    if weight.ne != [x.ne[0], 1, 1, 1] || !shape::is_contiguous(weight) {
+        return Err("the weight must have a number for each channel, side by side".into());
+    }
+    match x.ne == chain.norm.ne && x.ne == chain.mul.ne {
+        true => Ok(()),
+        false => Err("shapes of the nodes differ".into()),
+    }
+}
+
+unsafe extern "C" fn supports(step: *const ggml_ext_step, _: *mut c_void) -> bool {
+    guard("supports", || {
+        // SAFETY: the library's step, of a match.
+        match unsafe { Chain::of(step) }.and_then(|chain| check(&chain)) {
+            Ok(()) => true,
+            Err(text) => api::refuse(&text),
+        }
+    })
+}
+
+unsafe extern "C" fn execute(run: *const ggml_ext_run, _: *mut c_void) -> ggml_status {
+    guard("execute", || {
+        // SAFETY: the library's run of a match; tensors but inner nodes have their data.
+        status(unsafe {
+            Chain::of((*run).step)
+                .and_then(|chain| {
+                    [chain.x(), chain.weight(), chain.rope.src(1), chain.rope.dst].into_iter().try_for_each(aligned)?;
+                    Ok(chain)
+                })
+                .map_err(|text| Stop::Failed(GGML_STATUS_FAILED, text))
+                .and_then(|chain| compute(&chain, &Run::of(&*run)))
+        })
+    })
+}
+
+/// # Safety
+/// Tensors but inner nodes have their data.
+unsafe fn compute(chain: &Chain, run: &Run) -> Result<(), Stop> {
+    if shape::is_empty(chain.rope.dst) {
+        return Ok(());
+    }
+    let (x, eps) = (View::of(chain.x()), shape::param_f32(chain.norm, 0));
+    // SAFETY: the caller's promise.
+    unsafe {
+        let weight = numbers(chain.weight());
+        turn(&chain.rope, run, Shared::of(chain.rope.dst), |i, row| {
+            x.copy(i, row);
+            let squares: f64 = row.iter().map(|&x| f64::from(x) * f64::from(x)).sum();
+            let factor = (1.0 / (squares / row.len() as f64 + f64::from(eps)).sqrt()) as f32;
+            for (x, w) in row.iter_mut().zip(weight) {
+                *x = (*x * factor) * w;
+            }
+        })
+    }
+}
