@@ -29,6 +29,17 @@ pub fn per_datapoint(loss: ggml_opt_loss_type) -> bool {
 /// # Safety
 /// The context for graphs, the forward graph, its tensors, and inputs and outputs are NULL or live.
 pub unsafe fn build(opt: &mut Opt, most: Build) -> Result<(), Error> {
+    let first = opt.states.is_none();
+    // SAFETY: the caller's promise.
+    let built = unsafe { build_with_states(opt, most) };
+    if built.is_err() && first {
+        // half made, and for the parameters of a graph that is not used
+        opt.states = None;
+    }
+    built
+}
+
+unsafe fn build_with_states(opt: &mut Opt, most: Build) -> Result<(), Error> {
     // SAFETY: the caller's promise, here and below.
     unsafe {
         let ctx = opt.compute_context()?;
@@ -39,12 +50,13 @@ pub unsafe fn build(opt: &mut Opt, most: Build) -> Result<(), Error> {
             return Err(fault);
         }
         let params = check(&opt.plan, gf, &opt.tensors)?;
-        let states = match opt.states.take() {
+        let states = match &mut opt.states {
             Some(states) => {
-                states.check(&params).inspect(|()| ())?;
-                opt.states.insert(states)
+                // they outlive a graph that they are not for
+                states.check(&params)?;
+                states
             }
-            None => opt.states.insert(States::new(&opt.plan, &params)?),
+            none => none.insert(States::new(&opt.plan, &params)?),
         };
 
         let results = if opt.plan.fixed { &mut *states.ctx } else { &mut *ctx };

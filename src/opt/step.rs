@@ -99,29 +99,28 @@ pub unsafe fn allocate(opt: &mut Opt, backward: bool) -> Result<(), Error> {
 /// # Safety
 /// As [`allocate`].
 pub unsafe fn evaluate(shared: &Shared<Opt>) -> Result<Batch, Error> {
-    let (ask, number) = {
+    let ask = {
         let opt = super::read(shared, "context")?;
         let (build, _) = opt
             .at_hand
             .as_ref()
             .filter(|_| opt.ready)
             .ok_or_else(|| Error::argument("nothing is allocated to evaluate: call ggml_opt_alloc"))?;
-        let ask = (*build == Build::Step).then_some((opt.plan.get_settings, opt.plan.settings_data));
-        (ask, opt.step)
+        (*build == Build::Step).then_some((opt.plan.get_settings, opt.plan.settings_data))
     };
     // the callback may look at the context
     // SAFETY: the caller's function with the caller's argument.
     let told = ask.map(|(ask, data)| unsafe { ask(data) });
     let mut opt = super::write(shared, "context")?;
     if let (Some(told), Some(states)) = (told, &opt.states) {
-        states.set_numbers(&settings::numbers(opt.plan.optimizer, &told, number)?);
+        states.set_numbers(&settings::numbers(opt.plan.optimizer, &told, opt.step)?);
     }
     // SAFETY: the caller's promise.
     unsafe { compute(&mut opt) }
 }
 
 unsafe fn compute(opt: &mut Opt) -> Result<Batch, Error> {
-    let Some((build, run)) = &opt.at_hand else {
+    let Some((build, run)) = opt.at_hand.as_ref().filter(|_| opt.ready) else {
         return Err(Error::argument("the context was used from its own callback"));
     };
     let (build, graph) = (*build, run.graph);

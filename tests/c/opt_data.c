@@ -147,6 +147,20 @@ static struct ggml_opt_optimizer_params give(void * userdata) {
     return given;
 }
 
+/* Settings from a callback that first evaluates itself, once. */
+static ggml_opt_context_t inside;
+static struct model *     inside_model;
+static float              inside_after[3];
+static struct ggml_opt_optimizer_params give_after_eval(void * userdata) {
+    if (inside) {
+        ggml_opt_context_t opt = inside;
+        inside = NULL;
+        ggml_opt_eval(opt, NULL);
+        model_get(inside_model, inside_after);
+    }
+    return ggml_opt_get_default_optimizer_params(userdata);
+}
+
 static void refused(const char * name, struct ggml_opt_params p, int code, const char * text) {
     ggml_opt_context_t opt = (ggml_opt_context_t) &given;
     CHECK_ERROR(opt = ggml_opt_init(p), code, name, "ggml_opt_init", text);
@@ -243,6 +257,24 @@ static void contexts(void) {
     ggml_opt_free(opt);
     ggml_free(p.ctx_compute);
 
+    /* an evaluation from inside the callback is the evaluation */
+    model_reset(&m);
+    p = good;
+    p.get_opt_pars = give_after_eval;
+    p.ctx_compute = opt_compute_context();
+    p.outputs = model_outputs(&m, p.ctx_compute);
+    inside = ggml_opt_init(p);
+    inside_model = &m;
+    opt = inside;
+    ggml_opt_alloc(opt, true);
+    ggml_opt_dataset_get_batch(data, m.inputs, ggml_opt_labels(opt), 0);
+    model_get(&m, before);
+    CHECK_ERROR(ggml_opt_eval(opt, NULL), bad, "evaluated by its own callback", "own callback");
+    model_get(&m, after);
+    CHECK(memcmp(inside_after, after, sizeof after) == 0 && memcmp(before, after, sizeof after) != 0, "evaluated by its own callback: one step");
+    ggml_opt_free(opt);
+    ggml_free(p.ctx_compute);
+
     /* graphs for each evaluation */
     p = good;
     p.ctx_compute = NULL, p.inputs = p.outputs = NULL;
@@ -275,6 +307,47 @@ static void contexts(void) {
     ggml_opt_result_free(r);
     ggml_opt_dataset_free(data);
     model_free(&m);
+}
+
+/* Two steps with graphs that are given; `refused`: before and between them graphs that no step can be made of. */
+static void two_steps(bool refused, float * w) {
+    const int bad = GGML_EXT_CODE_BAD_ARGUMENT, full = GGML_EXT_CODE_OUT_OF_MEMORY;
+    struct model m = model_make(LINEAR, 4), other = model_make(CLASSES, 4);
+    ggml_opt_dataset_t data = model_data(LINEAR, 1);
+    struct ggml_opt_params p = model_params(&m, GGML_OPT_OPTIMIZER_TYPE_ADAMW);
+    p.ctx_compute = NULL, p.inputs = p.outputs = NULL;
+    ggml_opt_context_t opt = ggml_opt_init(p);
+    for (int k = refused ? 0 : 1; k < 4; k += refused ? 1 : 2) {
+        struct model * n = k % 2 == 0 ? &other : &m;
+        /* the first one has room for the model and the loss */
+        const size_t few = ggml_graph_overhead_custom(GGML_DEFAULT_GRAPH_SIZE, true) + 12 * ggml_tensor_overhead();
+        struct ggml_context * ctx = k == 0 ? ggml_init((struct ggml_init_params){ few, NULL, true }) : opt_compute_context();
+        struct ggml_cgraph * gf = ggml_new_graph_custom(ctx, GGML_DEFAULT_GRAPH_SIZE, true);
+        struct ggml_tensor * y = model_outputs(n, ctx);
+        ggml_build_forward_expand(gf, y);
+        ggml_opt_prepare_alloc(opt, ctx, gf, n->inputs, y);
+        if (k % 2 == 0) {
+            CHECK_ERROR(ggml_opt_alloc(opt, true), k == 0 ? full : bad, "a graph that is refused", k == 0 ? "context is full" : "4 parameters");
+            CHECK_ERROR(ggml_opt_eval(opt, NULL), bad, "nothing is allocated then", "ggml_opt_alloc");
+        } else {
+            ggml_opt_alloc(opt, true);
+            ggml_opt_dataset_get_batch(data, n->inputs, ggml_opt_labels(opt), k);
+            ggml_opt_eval(opt, NULL);
+        }
+        ggml_free(ctx);
+    }
+    model_get(&m, w);
+    ggml_opt_free(opt);
+    ggml_opt_dataset_free(data);
+    model_free(&other);
+    model_free(&m);
+}
+
+static void graphs_refused_between(void) {
+    float w[3], v[3];
+    two_steps(false, w);
+    two_steps(true, v);
+    CHECK(memcmp(w, v, sizeof w) == 0, "refused graphs change no moment: %g and %g", (double) w[0], (double) v[0]);
 }
 
 static void results(void) {
@@ -322,6 +395,7 @@ int main(void) {
     datasets();
     settings();
     contexts();
+    graphs_refused_between();
     results();
     opt_end(1);
     return check_done();
