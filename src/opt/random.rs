@@ -61,21 +61,7 @@ impl Twister {
         (product >> 32) as u32
     }
 
-    /// A number below `n`, also for a list longer than 2^32, where it is drawn in two parts.
-    fn index(&mut self, n: usize) -> usize {
-        match u32::try_from(n) {
-            Ok(n) => self.below(n) as usize,
-            Err(_) => loop {
-                let wide = u64::from(self.draw()) << 32 | u64::from(self.draw());
-                let bound = u64::MAX - u64::MAX % n as u64;
-                if wide < bound {
-                    break (wide % n as u64) as usize;
-                }
-            },
-        }
-    }
-
-    /// Puts `list` into a random order.
+    /// Puts `list`, of fewer than 2^32, into a random order.
     pub fn shuffle<T>(&mut self, list: &mut [T]) {
         let n = list.len();
         if n == 0 {
@@ -83,7 +69,7 @@ impl Twister {
         }
         if u32::MAX as usize / n < n {
             for i in 1..n {
-                list.swap(i, self.index(i + 1));
+                list.swap(i, self.below(i as u32 + 1) as usize);
             }
             return;
         }
