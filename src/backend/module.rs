@@ -102,6 +102,7 @@ fn best(files: &[PathBuf], name: &str) -> Option<PathBuf> {
         .filter(|p| file_name(p).starts_with(&variant) && file_name(p).ends_with(std::env::consts::DLL_SUFFIX))
         .filter_map(|p| Some((score(&map(p).ok()?)?, p)))
         .filter(|(score, _)| *score > 0)
-        .max_by_key(|(score, _)| *score);
+        // of equal ones the first: folders are in the order in which they count
+        .reduce(|best, next| if next.0 > best.0 { next } else { best });
     scored.map(|(_, p)| p.clone()).or_else(|| files.iter().find(|p| file_name(p) == plain).cloned())
 }
