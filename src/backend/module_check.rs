@@ -108,8 +108,10 @@ fn writes_beside(buft: Buft) -> bool {
     tensor.name = [b'x' as c_char; GGML_MAX_NAME];
     tensor.name[0] = 0;
     let before = (tensor.name, tensor.padding);
-    // SAFETY: the tensor is live, lies at the buffer's start and fits in it.
-    let _ = unsafe { buffer.init_tensor(&raw mut probe.tensor) };
+    // By a pointer to all of it: what comes may write behind the tensor.
+    let whole = &raw mut *probe;
+    // SAFETY: the tensor, the first member, is live, lies at the buffer's start and fits in it.
+    let _ = unsafe { buffer.init_tensor(whole.cast()) };
     let written = before != (probe.tensor.name, probe.tensor.padding) || probe.after.iter().any(|&b| b != b'x');
     // SAFETY: nothing else knows the buffer.
     unsafe { buffer.free() };
