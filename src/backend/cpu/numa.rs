@@ -5,10 +5,10 @@
 //! (numactl) and by the processors of a pool (`ggml_threadpool_params.cpumask`).
 
 use ggml_oxide_abi::*;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::OnceLock;
 
-static STRATEGY: AtomicI32 = AtomicI32::new(-1);
-static NODES: AtomicUsize = AtomicUsize::new(0);
+/// Whether there is more than one node, once it was asked for.
+static SEVERAL: OnceLock<bool> = OnceLock::new();
 
 /// How many nodes of memory the system has; 1 where it does not say.
 fn count() -> usize {
@@ -21,14 +21,10 @@ fn count() -> usize {
 
 /// Finds out about the machine. Counts once: false, and no change, afterwards.
 pub fn init(strategy: ggml_numa_strategy) -> bool {
-    let first = STRATEGY.compare_exchange(-1, strategy.0, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-    if first && strategy != GGML_NUMA_STRATEGY_DISABLED {
-        NODES.store(count(), Ordering::Release);
-    }
-    first
+    SEVERAL.set(strategy != GGML_NUMA_STRATEGY_DISABLED && count() > 1).is_ok()
 }
 
 /// Whether [`init`] found more than one node.
 pub fn several() -> bool {
-    NODES.load(Ordering::Acquire) > 1
+    SEVERAL.get().copied().unwrap_or(false)
 }
