@@ -9,7 +9,6 @@ use ggml_oxide_cpu::{Calls, Executor, GraphRef};
 use std::collections::HashMap;
 use std::ffi::c_void;
 
-const CREATE: &str = "ggml_backend_graph_plan_create";
 const COMPUTE: &str = "ggml_backend_graph_plan_compute";
 
 /// A graph's nodes, and the steps that were made of them.
@@ -44,6 +43,25 @@ impl Plan {
         Plan { nodes: nodes.to_vec(), uses, executor: Executor::new(), steps: None }
     }
 
+    /// The plan of a graph that can be computed; `None`, reported, of another.
+    ///
+    /// # Safety
+    /// The graph is NULL or live, and so are its tensors.
+    unsafe fn of_sound(graph: *const ggml_cgraph, call: &str) -> Option<Plan> {
+        // SAFETY: the caller's promise.
+        let Some(graph) = (unsafe { graph.as_ref() }) else {
+            error::fail(GGML_EXT_CODE_NULL_ARGUMENT, format!("{call}: the graph must not be NULL"));
+            return None;
+        };
+        // SAFETY: as above.
+        if let Some(fault) = unsafe { graph::fault(graph) } {
+            error::report(&fault.within(call));
+            return None;
+        }
+        // SAFETY: as above.
+        Some(unsafe { Plan::of(graph) })
+    }
+
     /// Where the data of nodes and sources are now.
     ///
     /// # Safety
@@ -54,7 +72,7 @@ impl Plan {
         self.nodes.iter().flat_map(move |&node| {
             // SAFETY: as above.
             let srcs = unsafe { node.as_ref() }.map_or([std::ptr::null_mut(); GGML_MAX_SRC], |n| n.src);
-            std::iter::once(of(node)).chain(srcs.into_iter().map(of))
+            std::iter::once(of(node)).chain(srcs.into_iter().filter(|src| !src.is_null()).map(of))
         })
     }
 
@@ -97,17 +115,8 @@ impl Plan {
 /// The functions of the backend's table. They are called with a backend of ours, live graphs and plans of [`create`].
 pub(super) unsafe extern "C" fn create(_: ggml_backend_t, graph: *const ggml_cgraph) -> ggml_backend_graph_plan_t {
     // SAFETY: the head of this function.
-    unsafe {
-        let Some(graph) = graph.as_ref() else {
-            error::fail(GGML_EXT_CODE_NULL_ARGUMENT, format!("{CREATE}: the graph must not be NULL"));
-            return std::ptr::null_mut();
-        };
-        if let Some(fault) = graph::fault(graph) {
-            error::report(&fault.within(CREATE));
-            return std::ptr::null_mut();
-        }
-        Box::into_raw(Box::new(Plan::of(graph))).cast()
-    }
+    let plan = unsafe { Plan::of_sound(graph, "ggml_backend_graph_plan_create") };
+    plan.map_or(std::ptr::null_mut(), |plan| Box::into_raw(Box::new(plan)).cast())
 }
 
 pub(super) unsafe extern "C" fn free(_: ggml_backend_t, plan: ggml_backend_graph_plan_t) {
@@ -117,11 +126,13 @@ pub(super) unsafe extern "C" fn free(_: ggml_backend_t, plan: ggml_backend_graph
     }
 }
 
+/// A graph that cannot be computed is reported, and the plan stays that of the former.
 pub(super) unsafe extern "C" fn update(_: ggml_backend_t, plan: ggml_backend_graph_plan_t, graph: *const ggml_cgraph) {
     // SAFETY: see `create`.
-    if let (Some(plan), Some(graph)) = unsafe { (plan.cast::<Plan>().as_mut(), graph.as_ref()) } {
-        // SAFETY: as above.
-        *plan = unsafe { Plan::of(graph) };
+    let new = unsafe { Plan::of_sound(graph, "graph_plan_update") };
+    // SAFETY: as above.
+    if let (Some(plan), Some(new)) = (unsafe { plan.cast::<Plan>().as_mut() }, new) {
+        *plan = new;
     }
 }
 
