@@ -1,10 +1,10 @@
 /* Graphs prepared once and computed many times; the plain way of computing; what is known of the machine's memory; contexts and graphs
  * as text; what modules call. */
 #include "fake_device.h"
+#include "nmse.h"
 #include "ggml/src/ggml-impl.h"
 #include "ggml-threading.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -53,15 +53,6 @@ static struct work new_work(ggml_backend_t backend) {
 static void end_work(struct work * w) {
     ggml_backend_buffer_free(w->buffer);
     ggml_free(w->ctx);
-}
-
-static double distance(const float * a, const float * b, int64_t n) {
-    double e = 0, s = 0;
-    for (int64_t i = 0; i < n; i++) {
-        e += (double) (a[i] - b[i]) * (a[i] - b[i]);
-        s += (double) b[i] * b[i];
-    }
-    return e / s;
 }
 
 static float * copy_of(const struct ggml_tensor * t) {
@@ -126,6 +117,13 @@ static void plans(void) {
     ggml_build_forward_expand(none, bad);
     CHECK_ERROR(plan = ggml_backend_graph_plan_create(cpu, none), GGML_EXT_CODE_NONE, "a graph of impossible arguments", "ggml_add");
     CHECK(plan == NULL, "a graph of impossible arguments: no plan");
+    plan = ggml_backend_graph_plan_create(cpu, w.graph);
+    CHECK_ERROR(cpu->iface.graph_plan_update(cpu, plan, none), GGML_EXT_CODE_NONE, "another graph that is impossible", "graph_plan_update", "ggml_add");
+    CHECK_ERROR(cpu->iface.graph_plan_update(cpu, plan, NULL), GGML_EXT_CODE_NULL_ARGUMENT, "no other graph", "graph_plan_update");
+    const float first = *(float *) w.y->data;
+    ggml_backend_tensor_memset(w.y, 0, 0, ggml_nbytes(w.y));
+    CHECK(ggml_backend_graph_plan_compute(cpu, plan) == GGML_STATUS_SUCCESS && *(float *) w.y->data == first && first != 0, "the plan is the former one");
+    ggml_backend_graph_plan_free(cpu, plan);
     end_work(&w);
 
     struct fake f;
@@ -152,7 +150,7 @@ static void plain(void) {
         z[i] = copy_of(w.z);
     }
     const int64_t n = ggml_nelements(w.y), m = ggml_nelements(w.z);
-    CHECK(distance(y[1], y[0], n) < 5e-4 && distance(z[1], z[0], m) < 1e-6, "plain and fast agree: %g, %g", distance(y[1], y[0], n), distance(z[1], z[0], m));
+    CHECK(nmse(y[1], y[0], n) < 5e-4 && nmse(z[1], z[0], m) < 1e-6, "plain and fast agree: %g, %g", nmse(y[1], y[0], n), nmse(z[1], z[0], m));
     if (ggml_cpu_has_avx2()) {
         CHECK(memcmp(y[0], y[1], ggml_nbytes(w.y)) != 0, "they are different code: bits differ");
     }

@@ -2,12 +2,11 @@
 #ifndef GRAPHS_H
 #define GRAPHS_H
 
-#include "check.h"
+#include "nmse.h"
 #include "ggml-alloc.h"
 #include "ggml-backend.h"
 #include "ggml-cpu.h"
 
-#include <math.h>
 #include <stdint.h>
 
 typedef struct ggml_context * ctx_t;
@@ -184,19 +183,6 @@ static float * computed(ggml_backend_t backend, const struct op_case * op, uint3
     }
     ggml_free(c);
     return result;
-}
-
-/* Normalised mean squared error of a against b. */
-static CHECK_UNUSED double nmse(const float * a, const float * b, int64_t n) {
-    double err = 0, sum = 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (!isfinite(a[i]) || !isfinite(b[i])) {
-            return INFINITY;
-        }
-        err += (double) (a[i] - b[i]) * (a[i] - b[i]);
-        sum += (double) b[i] * b[i];
-    }
-    return sum > 0 ? err / sum : err;
 }
 
 #endif
