@@ -1,7 +1,7 @@
 //! Making tensors and nodes where a failure is an error of the call's.
 
 use crate::error::Error;
-use crate::tensor::{self, materialise, set_name, Context, NodeSpec};
+use crate::tensor::{self, materialise, name_bytes, set_name, Context, NodeSpec};
 use ggml_oxide_abi::*;
 
 /// The node that a shape rule answered, from `sources`.
@@ -41,6 +41,6 @@ pub unsafe fn state<const N: usize>(
 /// # Safety
 /// `t` is live as long as the name is used.
 pub unsafe fn name<'a>(t: *const ggml_tensor) -> &'a [u8] {
-    // SAFETY: the caller's promise; names end with a zero inside the tensor.
-    unsafe { std::ffi::CStr::from_ptr((&raw const (*t).name).cast()) }.to_bytes()
+    // SAFETY: the caller's promise.
+    name_bytes(unsafe { &(*t).name })
 }

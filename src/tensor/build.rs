@@ -184,13 +184,14 @@ unsafe fn rename(t: &mut ggml_tensor, naming: Naming, src: &[*mut ggml_tensor; G
     let name = |i: usize| unsafe { &(*src[i]).name };
     match naming {
         Naming::Blank => {}
-        Naming::After { of, word } => set_name(t, [bytes_of(name(of)), b" (", word.as_bytes(), b")"]),
-        Naming::Copy if name(1)[0] == 0 => set_name(t, [bytes_of(name(0)), b" (copy)"]),
-        Naming::Copy => set_name(t, [bytes_of(name(1)), b" (copy of ", bytes_of(name(0)), b")"]),
+        Naming::After { of, word } => set_name(t, [name_bytes(name(of)), b" (", word.as_bytes(), b")"]),
+        Naming::Copy if name(1)[0] == 0 => set_name(t, [name_bytes(name(0)), b" (copy)"]),
+        Naming::Copy => set_name(t, [name_bytes(name(1)), b" (copy of ", name_bytes(name(0)), b")"]),
     }
 }
 
-fn bytes_of(name: &[c_char; GGML_MAX_NAME]) -> &[u8] {
+/// A name without its zero, which a tensor of the application's own may lack.
+pub fn name_bytes(name: &[c_char; GGML_MAX_NAME]) -> &[u8] {
     // SAFETY: `c_char` and `u8` have one layout, and every value is one of both.
     let bytes = unsafe { &*(name as *const [c_char; GGML_MAX_NAME]).cast::<[u8; GGML_MAX_NAME]>() };
     &bytes[..bytes.iter().position(|&b| b == 0).unwrap_or(GGML_MAX_NAME)]

@@ -33,7 +33,7 @@ pub mod train;
 pub mod view;
 pub mod window;
 
-pub use build::{context, materialise, node, place, screen, set_name, set_name_c};
+pub use build::{context, materialise, name_bytes, node, place, screen, set_name, set_name_c};
 pub use context::{blank, Context, Described, Maker, TENSOR_OVERHEAD};
 pub use new::new_tensor;
 pub use poison::{is_poisoned, POISONED};

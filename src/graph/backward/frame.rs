@@ -2,7 +2,7 @@
 
 use super::super::hash::{self, Found};
 use crate::error::Error;
-use crate::tensor::{self, materialise, set_name, Context, NodeSpec};
+use crate::tensor::{self, materialise, name_bytes, set_name, Context, NodeSpec};
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;
 use std::ops::Deref;
@@ -166,10 +166,7 @@ impl<'a> Frame<'a> {
         if grad.op != GGML_OP_NONE {
             // SAFETY: live tensors, two of them; no reference into either is held.
             unsafe {
-                let name = &(*t.as_ptr()).name;
-                let bytes: &[u8] = std::slice::from_raw_parts(name.as_ptr().cast(), name.len());
-                let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
-                set_name(&mut *grad.as_ptr(), [b"grad for ", &bytes[..end]]);
+                set_name(&mut *grad.as_ptr(), [b"grad for ", name_bytes(&(*t.as_ptr()).name)]);
             }
         }
         Ok(())
