@@ -34,11 +34,14 @@ entry! {
     /// node that cannot is an error with its name. The device lives as long as the process; the same arguments give the same one.
     pub fn ggml_backend_meta_device(devs: *mut ggml_backend_dev_t, n_devs: usize, get_split_state: ggml_backend_meta_get_split_state_t, get_split_state_ud: *mut c_void) -> ggml_backend_dev_t {
         const CALL: &str = "ggml_backend_meta_device";
-        let list = if devs.is_null() || n_devs > GGML_BACKEND_META_MAX_DEVICES { &[][..] } else { std::slice::from_raw_parts(devs, n_devs) };
-        let devices: Option<Vec<Device>> = list.iter().map(|&d| Device::from_raw(d)).collect();
-        let made = match devices {
-            Some(devices) => meta::device(devices, get_split_state, get_split_state_ud),
-            None => Err(Error::null("device")),
+        let made = if n_devs == 0 || n_devs > GGML_BACKEND_META_MAX_DEVICES {
+            Err(Error::argument(format!("{n_devs} devices: there must be 1 to {GGML_BACKEND_META_MAX_DEVICES}")))
+        } else if devs.is_null() {
+            Err(Error::null("list of devices"))
+        } else {
+            let list = std::slice::from_raw_parts(devs, n_devs);
+            let devices: Option<Vec<Device>> = list.iter().map(|&d| Device::from_raw(d)).collect();
+            devices.ok_or_else(|| Error::null("device")).and_then(|devices| meta::device(devices, get_split_state, get_split_state_ud))
         };
         made.unwrap_or_else(|e| {
             error::report(&e.within(CALL));

@@ -289,7 +289,7 @@ static void facts(void) {
     CHECK_ERROR(dev = ggml_backend_meta_device(NULL, 0, split_of, NULL), GGML_EXT_CODE_NONE, "no devices", "ggml_backend_meta_device");
     CHECK(dev == NULL, "no devices: NULL");
     CHECK_ERROR(dev = ggml_backend_meta_device(&none, 1, split_of, NULL), GGML_EXT_CODE_NONE, "a device that is NULL", "ggml_backend_meta_device");
-    CHECK_ERROR(dev = ggml_backend_meta_device(&none, 17, split_of, NULL), GGML_EXT_CODE_NONE, "too many devices", "ggml_backend_meta_device");
+    CHECK_ERROR(dev = ggml_backend_meta_device(&none, 17, split_of, NULL), GGML_EXT_CODE_NONE, "too many devices", "ggml_backend_meta_device", "17 devices");
 }
 
 /* Bytes to and from tensors that are divided, whole and in any part. */

@@ -44,15 +44,15 @@ unsafe impl Send for Meta {}
 
 static ALL: Mutex<Vec<&'static Meta>> = Mutex::new(Vec::new());
 
-/// The device over `devices`, whose long-lived tensors the callback divides; the same for the same arguments.
+/// The device over `devices`, 1 to [`GGML_BACKEND_META_MAX_DEVICES`], whose long-lived tensors the callback divides; the same
+/// for the same arguments.
 pub fn device(
     devices: Vec<Device>,
     get_split_state: ggml_backend_meta_get_split_state_t,
     user_data: *mut c_void,
 ) -> Result<ggml_backend_dev_t, Error> {
-    if devices.is_empty() || devices.len() > GGML_BACKEND_META_MAX_DEVICES {
-        let text = format!("{} devices: there must be 1 to {GGML_BACKEND_META_MAX_DEVICES}", devices.len());
-        return Err(Error::argument(text));
+    if let Some(bare) = devices.iter().find(|d| d.buft().is_none()) {
+        return Err(Error::new(GGML_EXT_CODE_BACKEND, format!("device '{}' has no memory", bare.name())));
     }
     let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
     let same = |m: &&&'static Meta| {
