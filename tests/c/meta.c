@@ -1,11 +1,9 @@
 /* A device made of several CPUs: what it computes is what one computes, however weights are divided. */
-#include "check.h"
+#include "nmse.h"
 #include "ggml-alloc.h"
 #include "ggml-backend.h"
 #include "ggml-backend-impl.h"
 #include "ggml-cpu.h"
-
-#include <math.h>
 
 #define F32 GGML_TYPE_F32
 typedef struct ggml_tensor *  T;
@@ -222,15 +220,6 @@ static float * computed(int i, ggml_backend_t backend, bool sched, int64_t * n, 
     return y;
 }
 
-static double nmse(const float * a, const float * b, int64_t n) {
-    double e = 0, s = 0;
-    for (int64_t i = 0; i < n; i++) {
-        e += (double) (a[i] - b[i]) * (a[i] - b[i]);
-        s += (double) b[i] * b[i];
-    }
-    return e / s;
-}
-
 static void same_as_one(void) {
     ggml_backend_t two = ggml_backend_dev_init(device_of(2), NULL), one = ggml_backend_cpu_init();
     for (int i = 0; i < N_MODELS; i++) {
@@ -385,11 +374,43 @@ static void faults(void) {
         const bool allocated = ggml_gallocr_alloc_graph(a, graph);
         const bool ran       = allocated && ggml_backend_graph_compute(b, graph) == GGML_STATUS_SUCCESS;
         CHECK(!ran && check_log_errors > 0, "a node that cannot be divided (%d): %s", k, check_error_text());
+        CHECK(k == 1 || strstr(check_error_text(), "'the node'"), "it is named (%d)", k);
         ggml_gallocr_free(a);
         ggml_backend_buffer_free(wb);
         ggml_free(weights);
         ggml_free(g);
     }
+    ggml_backend_free(b);
+}
+
+/* A callback of what is computed cannot begin more, and what is computed goes on. */
+static ggml_backend_t       again_on;
+static struct ggml_cgraph * again_graph;
+static int                  again_refused;
+static void again(struct ggml_tensor * dst, const struct ggml_tensor * a, int ith, int nth, void * userdata) {
+    (void) ith, (void) nth, (void) userdata;
+    memcpy(dst->data, a->data, ggml_nbytes(dst));
+    again_refused += ggml_backend_graph_compute(again_on, again_graph) == GGML_STATUS_FAILED && check_error_code() == GGML_EXT_CODE_RE_ENTERED;
+}
+
+static void from_a_callback(void) {
+    ggml_backend_t b = ggml_backend_dev_init(device_of(2), NULL);
+    C              g = ggml_init((struct ggml_init_params){ 1 << 18, NULL, true });
+    T              x = ggml_new_tensor_1d(g, F32, 8);
+    ggml_set_input(x);
+    T y = ggml_scale(g, ggml_map_custom1(g, x, again, 1, NULL), 2);
+    again_on    = b;
+    again_graph = ggml_new_graph(g);
+    ggml_build_forward_expand(again_graph, y);
+    ggml_gallocr_t a = ggml_gallocr_new(ggml_backend_get_default_buffer_type(b));
+    CHECK(ggml_gallocr_alloc_graph(a, again_graph), "a graph with a callback: placed");
+    float v[8] = { 1, 2, 3, 4, 5, 6, 7, 8 }, w[8] = { 0 };
+    ggml_backend_tensor_set(x, v, 0, sizeof v);
+    CHECK(ggml_backend_graph_compute(b, again_graph) == GGML_STATUS_SUCCESS && again_refused == 2, "a graph from a callback is refused on each device (%d)", again_refused);
+    ggml_backend_tensor_get(y, w, 0, sizeof w);
+    CHECK(w[0] == 2 && w[7] == 16, "the graph whose callback it was goes on");
+    ggml_gallocr_free(a);
+    ggml_free(g);
     ggml_backend_free(b);
 }
 
@@ -399,5 +420,6 @@ int main(void) {
     data();
     same_as_one();
     faults();
+    from_a_callback();
     return check_done();
 }

@@ -9,7 +9,7 @@ pub mod threadpool;
 
 pub use features::has;
 pub use parallel::parallel;
-pub use stream::{compute, compute_calls, failed, Cpu};
+pub use stream::{compute, compute_calls, failed, Cpu, BUSY};
 
 use super::{host, Reg};
 use ggml_oxide_abi::*;

@@ -215,7 +215,7 @@ pub unsafe fn compute_calls(backend: ggml_backend_t, graph: *const ggml_cgraph, 
 
 const CALL: &str = "ggml_backend_graph_compute";
 /// Why a second computation is refused.
-pub(super) const BUSY: &str =
+pub const BUSY: &str =
     "the backend is computing; neither a callback of what it computes nor another thread can begin more";
 
 /// Computes a graph on `pool`; a failure is reported.

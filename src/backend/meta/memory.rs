@@ -1,8 +1,8 @@
-//! Memory on several devices: a buffer of one buffer for each, and the parts of the tensors in it.
+//! Memory on several devices: a buffer of one buffer for each.
 
-use super::rules;
-use super::split::{self, Cut, Slice, Split};
-use super::{access, bufts_of, devices_of, Meta};
+use super::parts::{self, Lack, Parts};
+use super::split;
+use super::{access, Meta};
 use crate::backend::{tensor_data, Buffer, Buft};
 use crate::error::{self, Error};
 use ggml_oxide_abi::*;
@@ -14,57 +14,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Where the addresses of tensors begin that are on several devices: nobody may follow them.
-const BASE: usize = 1 << 60;
-
-/// A tensor's parts.
-pub struct Parts {
-    /// What the tensor was when they were made.
-    of: Key,
-    /// How it is divided, sums being made.
-    pub split: Split,
-    /// Its result is a sum over the devices.
-    pub sum: bool,
-    /// One tensor for each device.
-    pub tensors: Vec<ggml_tensor>,
-}
-
-/// What the parts of a tensor depend on.
-#[derive(Clone, PartialEq)]
-struct Key {
-    shape: (ggml_type, [i64; GGML_MAX_DIMS], [usize; GGML_MAX_DIMS]),
-    op: (ggml_op, [i32; GGML_N_OP_PARAMS], i32),
-    src: [*mut ggml_tensor; GGML_MAX_SRC],
-    storage: (*mut ggml_tensor, usize, *mut c_void),
-    /// The data of the sources, and which buffer it is in.
-    sources: [(*mut c_void, u64); GGML_MAX_SRC],
-    root: u64,
-}
-
-impl Key {
-    /// # Safety
-    /// The tensor and its sources are live.
-    unsafe fn of(t: &ggml_tensor) -> Key {
-        Key {
-            shape: (t.r#type, t.ne, t.nb),
-            op: (t.op, t.op_params, t.flags),
-            src: t.src,
-            storage: (t.view_src, t.view_offs, t.data),
-            // SAFETY: the caller's promise.
-            sources: t.src.map(|s| unsafe { s.as_ref() }.map_or((null_mut(), 0), |s| (s.data, serial_of(s)))),
-            // SAFETY: as above.
-            root: unsafe { t.view_src.as_ref() }.map_or(0, serial_of),
-        }
-    }
-}
+pub(super) const BASE: usize = 1 << 60;
 
 /// What the buffer's functions work on.
-pub struct Memory {
-    meta: &'static Meta,
+pub(super) struct Memory {
+    pub meta: &'static Meta,
     /// One for each device.
-    buffers: Vec<Buffer>,
+    pub buffers: Vec<Buffer>,
     /// Where the parts of tensors lie that were placed together, bytes from the start of each buffer; of the others by their address.
-    placed: HashMap<*const ggml_tensor, Vec<usize>>,
-    parts: HashMap<*const ggml_tensor, Parts>,
+    pub placed: HashMap<*const ggml_tensor, Vec<usize>>,
+    pub parts: HashMap<*const ggml_tensor, Parts>,
 }
 
 /// A buffer's memory, and the number that no other buffer has.
@@ -74,26 +33,13 @@ struct Shared {
 }
 
 /// The number of the buffer that a tensor is in; 0 for another kind.
-fn serial_of(t: &ggml_tensor) -> u64 {
+pub(super) fn serial_of(t: &ggml_tensor) -> u64 {
     tensor_data::buffer_of(t).filter(|&b| is_meta(b)).map_or(0, |b| shared(b).serial)
 }
 
 fn shared(buffer: Buffer) -> &'static Shared {
     // SAFETY: the context of these buffers, which live while they are used.
     unsafe { &*buffer.context().cast::<Shared>() }
-}
-
-/// Why a tensor has no parts.
-pub enum Lack {
-    /// It, or what it is computed from, has no memory yet.
-    Early,
-    /// It cannot be divided so.
-    Rule(Error),
-}
-
-fn rule(t: &ggml_tensor, why: &str) -> Lack {
-    let text = format!("{} ({}): {why}", shape::name(t), shape::op_name(t.op));
-    Lack::Rule(Error::new(GGML_EXT_CODE_NO_KERNEL, text))
 }
 
 static FREE: unsafe extern "C" fn(ggml_backend_buffer_t) = free;
@@ -125,12 +71,11 @@ pub fn for_each(buffer: Buffer, visit: impl FnMut(Buffer)) {
     }
 }
 
-fn lock(buffer: Buffer) -> MutexGuard<'static, Memory> {
+pub(super) fn lock(buffer: Buffer) -> MutexGuard<'static, Memory> {
     shared(buffer).memory.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn new(buft: Buft, meta: &'static Meta, buffers: Vec<Buffer>, size: usize) -> Buffer {
-    let memory = Memory { meta, buffers, placed: HashMap::new(), parts: HashMap::new() };
+fn new(buft: Buft, memory: Memory, size: usize) -> Buffer {
     static SERIAL: AtomicU64 = AtomicU64::new(1);
     let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
     let context = Box::into_raw(Box::new(Shared { serial, memory: Mutex::new(memory) }));
@@ -138,15 +83,15 @@ fn new(buft: Buft, meta: &'static Meta, buffers: Vec<Buffer>, size: usize) -> Bu
 }
 
 /// A buffer with as many bytes on each device.
-pub fn alloc(buft: Buft, meta: &'static Meta, size: usize) -> Option<Buffer> {
-    let buffers = take(bufts_of(meta), |_| size)?;
-    Some(new(buft, meta, buffers, size))
+fn alloc(buft: Buft, meta: &'static Meta, size: usize) -> Option<Buffer> {
+    let buffers = take(meta, |_| size)?;
+    Some(new(buft, Memory { meta, buffers, placed: HashMap::new(), parts: HashMap::new() }, size))
 }
 
 /// Buffers of the given sizes, all of them or none.
-fn take(bufts: Vec<Buft>, size: impl Fn(usize) -> usize) -> Option<Vec<Buffer>> {
+fn take(meta: &Meta, size: impl Fn(usize) -> usize) -> Option<Vec<Buffer>> {
     let mut buffers = Vec::new();
-    for (i, buft) in bufts.into_iter().enumerate() {
+    for (i, buft) in meta.bufts().enumerate() {
         match buft.alloc(size(i)) {
             Some(buffer) => buffers.push(buffer),
             None => {
@@ -159,63 +104,65 @@ fn take(bufts: Vec<Buft>, size: impl Fn(usize) -> usize) -> Option<Vec<Buffer>> 
     Some(buffers)
 }
 
-/// A buffer for tensors that belong together: on each device as many bytes as their parts take there.
-///
+/// Where tensors come to lie.
+struct Layout {
+    /// By tensor: bytes from the start of each device's buffer.
+    offsets: HashMap<*const ggml_tensor, Vec<usize>>,
+    /// The tensors, and bytes from where the whole buffer starts.
+    places: Vec<(*mut ggml_tensor, usize)>,
+    /// Bytes of each device's buffer.
+    sizes: Vec<usize>,
+    /// Bytes of the whole.
+    whole: usize,
+}
+
 /// # Safety
-/// The tensors are live and have no memory.
-pub unsafe fn alloc_n(buft: Buft, meta: &'static Meta, tensors: &[*mut ggml_tensor]) -> Option<Buffer> {
-    let bufts = bufts_of(meta);
-    let mut sizes = vec![0usize; bufts.len()];
-    let (mut whole, mut placed) = (0usize, HashMap::new());
-    let buffer = new(buft, meta, Vec::new(), 0);
+/// As [`alloc_n`].
+unsafe fn lay_out(meta: &Meta, tensors: &[*mut ggml_tensor]) -> Result<Layout, Error> {
+    let bufts: Vec<Buft> = meta.bufts().collect();
+    let mut l = Layout { offsets: HashMap::new(), places: Vec::new(), sizes: vec![0; bufts.len()], whole: 0 };
     for &t in tensors {
-        // SAFETY: the caller's promise; nothing else refers to the tensor.
-        let tensor = unsafe { &mut *t };
+        // SAFETY: the caller's promise.
+        let tensor = unsafe { &*t };
         if !tensor.view_src.is_null() || !tensor.data.is_null() {
             continue;
         }
-        let split = match ask(meta, tensor) {
-            Ok(split) => split,
-            Err(Lack::Rule(e)) => {
-                error::report_at(&e, t);
-                // SAFETY: made here.
-                unsafe { buffer.free() };
-                return None;
-            }
-            Err(Lack::Early) => Split::Mirrored,
-        };
-        let mut offsets = Vec::new();
+        let too_large =
+            || Error::memory(format!("'{}' and what lies before it are too large", shape::name(tensor))).at(t);
+        let split = parts::ask(meta, tensor).map_err(|e| e.at(t))?;
+        let mut offsets = Vec::with_capacity(bufts.len());
         for (device, buft) in bufts.iter().enumerate() {
-            let part = split::slice(tensor, &split, device).map(|s| cut_out(tensor, &s));
+            let part = split::slice(tensor, &split, device).map(|s| parts::cut_out(tensor, &s));
             let bytes = part.as_ref().filter(|p| shape::nelements(p) > 0).map_or(0, |p| buft.alloc_size(p));
-            let start = sizes[device].next_multiple_of(buft.alignment());
+            let start = l.sizes[device].checked_next_multiple_of(buft.alignment()).ok_or_else(too_large)?;
             offsets.push(start);
-            sizes[device] = start + bytes;
+            l.sizes[device] = start.checked_add(bytes).ok_or_else(too_large)?;
         }
-        placed.insert(t.cast_const(), (offsets, whole));
-        whole = (whole + shape::nbytes(tensor)).next_multiple_of(64);
+        l.offsets.insert(t, offsets);
+        l.places.push((t, l.whole));
+        let end = l.whole.checked_add(shape::nbytes(tensor)).and_then(|end| end.checked_next_multiple_of(64));
+        l.whole = end.filter(|&end| end < BASE).ok_or_else(too_large)?;
     }
-    let Some(buffers) = take(bufts, |i| sizes[i]) else {
-        // SAFETY: made here.
-        unsafe { buffer.free() };
-        return None;
-    };
-    // SAFETY: the buffer was made here; the field is written through the raw pointer.
-    unsafe { (*buffer.as_raw()).size = whole.max(1) };
-    {
-        let mut memory = lock(buffer);
-        memory.buffers = buffers;
-        memory.placed = placed.iter().map(|(&t, (offsets, _))| (t, offsets.clone())).collect();
-    }
+    Ok(l)
+}
+
+/// A buffer for tensors that belong together: on each device as many bytes as their parts take there. A failure is reported.
+///
+/// # Safety
+/// The tensors are live and have no memory.
+unsafe fn alloc_n(buft: Buft, meta: &'static Meta, tensors: &[*mut ggml_tensor]) -> Option<Buffer> {
+    // SAFETY: the caller's promise.
+    let layout = unsafe { lay_out(meta, tensors) }.map_err(|e| error::report(&e)).ok()?;
+    let buffers = take(meta, |i| layout.sizes[i])?;
+    let memory = Memory { meta, buffers, placed: layout.offsets, parts: HashMap::new() };
+    let buffer = new(buft, memory, layout.whole.max(1));
     let mut ok = true;
-    for &t in tensors {
+    for &(t, at) in &layout.places {
         // SAFETY: the caller's promise.
         unsafe {
-            if let Some((_, at)) = placed.get(&t.cast_const()) {
-                (*t).buffer = buffer.as_raw();
-                (*t).data = (BASE + at) as *mut c_void;
-                ok &= buffer.init_tensor(t) == GGML_STATUS_SUCCESS;
-            }
+            (*t).buffer = buffer.as_raw();
+            (*t).data = std::ptr::without_provenance_mut(BASE + at);
+            ok &= buffer.init_tensor(t) == GGML_STATUS_SUCCESS;
         }
     }
     for &t in tensors {
@@ -242,224 +189,6 @@ pub unsafe fn alloc_n(buft: Buft, meta: &'static Meta, tensors: &[*mut ggml_tens
     Some(buffer)
 }
 
-/// How the application wants a tensor divided.
-fn ask(meta: &Meta, t: &ggml_tensor) -> Result<Split, Lack> {
-    let devices = devices_of(meta);
-    let Some(callback) = meta.get_split_state else { return Ok(Split::Mirrored) };
-    // SAFETY: the callback takes a live tensor and the pointer that came with it.
-    let state = unsafe { callback(t, meta.user_data) };
-    let segments = state.n_segments as usize;
-    if segments > state.nr.len() || segments * devices > state.ne.len() {
-        return Err(rule(t, "the application divides it into too many segments"));
-    }
-    match state.axis {
-        GGML_BACKEND_SPLIT_AXIS_MIRRORED => Ok(Split::Mirrored),
-        // Sums are made where they arise: what is added to one must be whole.
-        GGML_BACKEND_SPLIT_AXIS_PARTIAL => Ok(Split::Mirrored),
-        axis if (0..GGML_MAX_DIMS as i32).contains(&axis.0) => {
-            let axis = axis.0 as usize;
-            let mut pieces = Vec::new();
-            for (s, &times) in state.nr[..segments].iter().enumerate() {
-                let each = &state.ne[s * devices..(s + 1) * devices];
-                let block = if axis == 0 { shape::blck_size(t.r#type).max(1) as i64 } else { 1 };
-                if each.iter().any(|&n| n < 0 || n % block != 0 || n > t.ne[axis]) || i64::from(times) > t.ne[axis] {
-                    return Err(rule(
-                        t,
-                        "the application divides it into pieces that are negative, too long or no whole blocks",
-                    ));
-                }
-                for _ in 0..times {
-                    pieces.extend(each.iter().copied().enumerate());
-                }
-            }
-            let cut = Cut::new(axis, pieces);
-            if cut.total() == t.ne[axis] {
-                Ok(Split::Along(cut))
-            } else {
-                Err(rule(
-                    t,
-                    &format!(
-                        "the application's pieces are {} long in all, dimension {axis} is {}",
-                        cut.total(),
-                        t.ne[axis]
-                    ),
-                ))
-            }
-        }
-        _ => Err(rule(t, "the application gives no division of it")),
-    }
-}
-
-/// A tensor that is the part `s` of `t`, without storage and sources.
-fn cut_out(t: &ggml_tensor, s: &Slice) -> ggml_tensor {
-    ggml_tensor {
-        r#type: t.r#type,
-        ne: s.ne,
-        nb: s.nb,
-        op: t.op,
-        op_params: t.op_params,
-        flags: t.flags,
-        name: t.name,
-        ..crate::tensor::blank()
-    }
-}
-
-/// Runs `f` with the parts of `t`, which are made where they are not there or not those of the tensor as it is.
-///
-/// # Safety
-/// The tensor, its sources and their storage are live.
-pub unsafe fn with<R>(t: *const ggml_tensor, f: impl FnOnce(&Parts) -> R) -> Result<R, Lack> {
-    // SAFETY: the caller's promise.
-    let tensor = unsafe { &*t };
-    let buffer = tensor_data::buffer_of(tensor).filter(|_| !tensor.data.is_null()).ok_or(Lack::Early)?;
-    if !is_meta(buffer) {
-        return Err(rule(tensor, "it is not in memory of these devices"));
-    }
-    // SAFETY: as above.
-    let key = unsafe { Key::of(tensor) };
-    if !lock(buffer).parts.get(&t).is_some_and(|p| p.of == key) {
-        // SAFETY: as above.
-        let mut parts = unsafe { make(buffer, tensor, key) }?;
-        let mut memory = lock(buffer);
-        // The parts stay where they were: other tensors' parts have them as sources.
-        if let Some(mut former) = memory.parts.remove(&t) {
-            former.tensors.copy_from_slice(&parts.tensors);
-            parts.tensors = former.tensors;
-        }
-        memory.parts.insert(t, parts);
-    }
-    let memory = lock(buffer);
-    memory.parts.get(&t).map(f).ok_or(Lack::Early)
-}
-
-/// How the parts of `t` are divided.
-///
-/// # Safety
-/// As [`with`].
-pub unsafe fn split_of(t: *const ggml_tensor) -> Result<Split, Lack> {
-    // SAFETY: the caller's promise.
-    unsafe { with(t, |p| p.split.clone()) }
-}
-
-/// # Safety
-/// As [`with`].
-unsafe fn make(buffer: Buffer, t: &ggml_tensor, key: Key) -> Result<Parts, Lack> {
-    let (meta, buffers) = {
-        let memory = lock(buffer);
-        (memory.meta, memory.buffers.clone())
-    };
-    let n = buffers.len();
-    // SAFETY: the caller's promise.
-    let root = unsafe { t.view_src.as_ref() };
-    // What the operator gives.
-    let (mut split, mut sum) = (None, false);
-    let moves_nothing = t.op == GGML_OP_NONE || shape::is_view(t.op);
-    if !moves_nothing {
-        let mut sources: [rules::Source; GGML_MAX_SRC] = Default::default();
-        for (source, &s) in sources.iter_mut().zip(&t.src) {
-            // SAFETY: as above.
-            if let Some(live) = unsafe { s.as_ref() } {
-                // SAFETY: as above.
-                *source = Some((live, unsafe { split_of(s) }?));
-            }
-        }
-        match rules::result(t, &sources).map_err(|why| rule(t, why))? {
-            rules::Result::Is(is) => split = Some(is),
-            rules::Result::Sum => {
-                if t.r#type != GGML_TYPE_F32 || root.is_some() {
-                    return Err(rule(t, "a sum over devices must be f32 in memory of its own"));
-                }
-                (split, sum) = (Some(Split::Mirrored), true);
-            }
-        }
-    }
-    // Where it lies.
-    let mut slices = Vec::new();
-    if let Some(root) = root {
-        // SAFETY: as above.
-        match unsafe { split_of(root) }? {
-            Split::Along(cut) => {
-                let (cut, parts) = split::view(root, &cut, t, n).map_err(|why| rule(t, why))?;
-                let is = Split::Along(cut);
-                if split.as_ref().is_some_and(|s| *s != is) {
-                    return Err(rule(t, "its result is divided otherwise than the memory that it goes to"));
-                }
-                (split, slices) = (Some(is), parts);
-            }
-            whole => {
-                if split.as_ref().is_some_and(|s| *s != whole) {
-                    return Err(rule(t, "its result is divided, but the memory that it goes to is not"));
-                }
-                slices = vec![Slice { ne: t.ne, nb: t.nb, offset: t.view_offs }; n];
-                split = Some(whole);
-            }
-        }
-    }
-    let split = match split {
-        Some(split) => split,
-        // Inputs of a graph are whole on each; what lives longer is divided as the application says.
-        None if buffer.usage() == GGML_BACKEND_BUFFER_USAGE_COMPUTE => Split::Mirrored,
-        None => ask(meta, t)?,
-    };
-    if slices.is_empty() {
-        for device in 0..n {
-            slices.push(split::slice(t, &split, device).ok_or_else(|| rule(t, "its parts have no size"))?);
-        }
-    }
-    let mut tensors = Vec::with_capacity(n);
-    for (device, s) in slices.iter().enumerate() {
-        let mut part = cut_out(t, s);
-        match root {
-            Some(root) => {
-                // SAFETY: as above.
-                let storage = unsafe { with(root, |p| std::ptr::from_ref(&p.tensors[device]).cast_mut()) }?;
-                part.view_src = storage;
-                part.view_offs = s.offset;
-                // SAFETY: a part of a live tensor.
-                (part.buffer, part.data) = unsafe { ((*storage).buffer, (*storage).data.wrapping_byte_add(s.offset)) };
-            }
-            None => {
-                let own = lock(buffer).placed.get(&std::ptr::from_ref(t)).map(|offsets| offsets[device]);
-                let offset = own.unwrap_or((t.data as usize).wrapping_sub(BASE));
-                part.buffer = buffers[device].as_raw();
-                part.data = match buffers[device].base() {
-                    // A device without a part of anything.
-                    base if base.is_null() => std::ptr::without_provenance_mut(64),
-                    base => base.wrapping_byte_add(offset),
-                };
-            }
-        }
-        for i in 0..GGML_MAX_SRC {
-            let s = t.src[i];
-            if s.is_null() || moves_nothing && t.op == GGML_OP_NONE {
-                continue;
-            }
-            // SAFETY: as above.
-            let (source, empty) = unsafe {
-                with(s, |p| {
-                    let part = &p.tensors[device];
-                    let none = matches!(p.split, Split::Along(_)) && shape::nelements(part) == 0;
-                    (std::ptr::from_ref(part).cast_mut(), none)
-                })
-            }?;
-            part.src[i] = source;
-            if empty {
-                part.flags &= !GGML_TENSOR_FLAG_COMPUTE.0;
-            }
-        }
-        if shape::nelements(&part) == 0 {
-            part.flags &= !GGML_TENSOR_FLAG_COMPUTE.0;
-        } else if let Some(buffer) = tensor_data::buffer_of(&part) {
-            // SAFETY: the part is live, and lies in the buffer.
-            if unsafe { buffer.init_tensor(&mut part) } != GGML_STATUS_SUCCESS {
-                return Err(rule(t, "a device cannot prepare its part"));
-            }
-        }
-        tensors.push(part);
-    }
-    Ok(Parts { of: key, split, sum, tensors })
-}
-
 unsafe extern "C" fn free(buffer: ggml_backend_buffer_t) {
     // SAFETY: called with a buffer of `new` that nobody uses any more.
     unsafe {
@@ -475,7 +204,7 @@ unsafe extern "C" fn base(_: ggml_backend_buffer_t) -> *mut c_void {
 
 unsafe extern "C" fn init(_: ggml_backend_buffer_t, t: *mut ggml_tensor) -> ggml_status {
     // SAFETY: called with a live tensor.
-    match unsafe { with(t, |_| ()) } {
+    match unsafe { parts::with(t, |_| ()) } {
         // Parts are made when they are first needed.
         Ok(()) | Err(Lack::Early) => GGML_STATUS_SUCCESS,
         Err(Lack::Rule(e)) => {
@@ -495,8 +224,7 @@ unsafe extern "C" fn clear(buffer: ggml_backend_buffer_t, value: u8) {
 unsafe extern "C" fn reset(buffer: ggml_backend_buffer_t) {
     // SAFETY: as `clear`.
     if let Some(buffer) = unsafe { Buffer::from_raw(buffer) } {
-        // Made again when they are needed, in their places.
-        lock(buffer).parts.values_mut().for_each(|p| p.of.shape.0 = GGML_TYPE_COUNT);
+        lock(buffer).parts.values_mut().for_each(Parts::forget);
         for_each(buffer, Buffer::reset);
     }
 }
@@ -547,13 +275,13 @@ unsafe extern "C" fn alloc_buffer_n(
 }
 unsafe extern "C" fn alignment(buft: ggml_backend_buffer_type_t) -> usize {
     // SAFETY: see `meta_of`.
-    bufts_of(unsafe { meta_of(buft) }).into_iter().map(Buft::alignment).max().unwrap_or(1)
+    unsafe { meta_of(buft) }.bufts().map(Buft::alignment).max().unwrap_or(1)
 }
 unsafe extern "C" fn max_size(buft: ggml_backend_buffer_type_t) -> usize {
     // SAFETY: see `meta_of`.
-    bufts_of(unsafe { meta_of(buft) }).into_iter().map(Buft::max_size).min().unwrap_or(0)
+    unsafe { meta_of(buft) }.bufts().map(Buft::max_size).min().unwrap_or(0)
 }
 unsafe extern "C" fn alloc_size(buft: ggml_backend_buffer_type_t, t: *const ggml_tensor) -> usize {
     // SAFETY: see `meta_of`; called with a live tensor.
-    unsafe { bufts_of(meta_of(buft)).into_iter().map(|b| b.alloc_size(&*t)).max().unwrap_or(0) }
+    unsafe { meta_of(buft).bufts().map(|b| b.alloc_size(&*t)).max().unwrap_or(0) }
 }

@@ -3,12 +3,13 @@
 //!
 //! - [`split`]: pieces along an axis, and what views make of them: numbers only.
 //! - [`rules`]: what each operator makes of them.
-//! - [`memory`]: buffers over the devices' own, and the parts of tensors.
+//! - [`memory`]: buffers over the devices' own; [`parts`]: of the tensors in them.
 //! - [`access`]: bytes to and from tensors.
 //! - [`stream`]: a graph for each device, and the sums.
 
 mod access;
 mod memory;
+mod parts;
 mod rules;
 mod split;
 mod stream;
@@ -86,14 +87,11 @@ pub fn device(
     Ok(std::ptr::from_ref(&meta.device).cast_mut())
 }
 
-/// How many devices it has.
-fn devices_of(meta: &Meta) -> usize {
-    meta.devices.len()
-}
-
-/// The memory of each of its devices.
-fn bufts_of(meta: &Meta) -> Vec<Buft> {
-    meta.devices.iter().filter_map(|d| d.buft()).collect()
+impl Meta {
+    /// The memory of each of its devices.
+    fn bufts(&self) -> impl Iterator<Item = Buft> + '_ {
+        self.devices.iter().filter_map(|d| d.buft())
+    }
 }
 
 /// Whether a buffer type is that of such a device.

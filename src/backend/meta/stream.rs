@@ -1,7 +1,9 @@
 //! Computing on several devices: each its part, up to where a sum over them is due.
 
-use super::memory::{self, Lack};
+use super::memory;
+use super::parts::{self, Lack, Parts};
 use super::Meta;
+use crate::backend::cpu::BUSY;
 use crate::backend::{tensor_data, Backend, NO_FUNCTIONS};
 use crate::error::{self, Error};
 use crate::graph;
@@ -10,6 +12,7 @@ use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;
 use std::ffi::c_char;
 use std::ptr::null_mut;
+use std::sync::{Mutex, TryLockError};
 
 const CALL: &str = "ggml_backend_graph_compute";
 
@@ -29,9 +32,19 @@ struct Stream {
     meta: &'static Meta,
     /// One for each device.
     backends: Vec<Backend>,
+    /// Taken while it computes.
+    work: Mutex<Work>,
+}
+
+/// What one computation at a time uses.
+#[derive(Default)]
+struct Work {
     /// The graphs that the devices compute; they may do so until the next ones.
     #[allow(clippy::vec_box)]
     graphs: Vec<Box<Context>>,
+    /// Memory for sums.
+    sum: Vec<f32>,
+    addend: Vec<f32>,
 }
 
 /// A new backend: one on each device, with the parameters. NULL, reported, when a device gives none.
@@ -39,7 +52,7 @@ struct Stream {
 /// # Safety
 /// `params` is NULL or a C string; `dev` is the device of `meta`.
 pub unsafe fn new(dev: ggml_backend_dev_t, meta: &'static Meta, params: *const c_char) -> ggml_backend_t {
-    let mut stream = Stream { meta, backends: Vec::new(), graphs: Vec::new() };
+    let mut stream = Stream { meta, backends: Vec::new(), work: Mutex::default() };
     for device in &meta.devices {
         // SAFETY: the caller's promise.
         match unsafe { device.init(params) } {
@@ -72,9 +85,9 @@ pub fn backends_of(backend: Backend) -> Vec<Backend> {
 
 /// # Safety
 /// A backend made by [`new`].
-unsafe fn stream<'a>(backend: ggml_backend_t) -> &'a mut Stream {
+unsafe fn stream<'a>(backend: ggml_backend_t) -> &'a Stream {
     // SAFETY: the caller's promise.
-    unsafe { &mut *(*backend).context.cast::<Stream>() }
+    unsafe { &*(*backend).context.cast::<Stream>() }
 }
 
 // The functions of the table: called with a backend made by `new`.
@@ -118,17 +131,25 @@ struct Step {
     node: *mut ggml_tensor,
     parts: Vec<*mut ggml_tensor>,
     sum: bool,
+    /// How often it is a source.
+    uses: i32,
 }
 
 impl Stream {
     /// # Safety
     /// The graph and its tensors are live.
-    unsafe fn compute(&mut self, graph: &ggml_cgraph) -> Result<ggml_status, Error> {
+    unsafe fn compute(&self, graph: &ggml_cgraph) -> Result<ggml_status, Error> {
+        let mut work = match self.work.try_lock() {
+            Ok(work) => work,
+            Err(TryLockError::Poisoned(left)) => left.into_inner(),
+            Err(TryLockError::WouldBlock) => return Err(Error::new(GGML_EXT_CODE_RE_ENTERED, BUSY)),
+        };
         self.backends.iter().for_each(|b| b.synchronize());
-        self.graphs.clear();
+        work.graphs.clear();
         // SAFETY: the caller's promise.
         let nodes = unsafe { graph::checked_nodes(graph)? };
         let mut steps = Vec::new();
+        let counted = graph::has_use_counts(graph);
         for &node in nodes {
             // SAFETY: as above.
             let t = unsafe { &*node };
@@ -136,12 +157,15 @@ impl Stream {
             if t.op == GGML_OP_NONE || shape::is_view(t.op) && view_elsewhere() {
                 continue;
             }
-            let parts = |p: &memory::Parts| {
-                let parts = p.tensors.iter().map(|t| std::ptr::from_ref(t).cast_mut()).collect();
-                Step { node, parts, sum: p.sum && t.flags & GGML_TENSOR_FLAG_COMPUTE.0 != 0 }
+            // Where it is not known, never 1: then nothing is fused.
+            // SAFETY: as above.
+            let uses = if counted { unsafe { graph::use_count(graph, node) } } else { 2 };
+            let step = |p: &mut Parts| {
+                let sum = p.sum && t.flags & GGML_TENSOR_FLAG_COMPUTE.0 != 0;
+                Step { node, parts: p.places(), sum, uses }
             };
             // SAFETY: as above.
-            steps.push(match unsafe { memory::with(node, parts) } {
+            steps.push(match unsafe { parts::with(node, step) } {
                 Ok(step) => step,
                 Err(Lack::Rule(e)) => return Err(e.at(node)),
                 Err(Lack::Early) => {
@@ -151,10 +175,10 @@ impl Stream {
             });
         }
         for some in steps.split_inclusive(|s| s.sum) {
-            for device in 0..self.backends.len() {
-                let backend = self.backends[device];
+            for (device, backend) in self.backends.iter().enumerate() {
                 // SAFETY: the parts of live nodes live in their buffers.
-                let part = unsafe { self.graph(graph, some, device)? };
+                let (part, context) = unsafe { part_graph(some, device)? };
+                work.graphs.push(context);
                 // SAFETY: the graph is kept until the next one is computed.
                 let status = unsafe { backend.compute_async(part) };
                 if status != GGML_STATUS_SUCCESS {
@@ -165,74 +189,71 @@ impl Stream {
             if let Some(last) = some.last().filter(|s| s.sum) {
                 self.backends.iter().for_each(|b| b.synchronize());
                 // SAFETY: all devices have come so far.
-                unsafe { sum(last)? };
+                unsafe { work.add_up(last)? };
             }
         }
         Ok(GGML_STATUS_SUCCESS)
     }
-
-    /// The graph of a device's parts of some steps.
-    ///
-    /// # Safety
-    /// As [`Stream::compute`].
-    unsafe fn graph(&mut self, whole: &ggml_cgraph, steps: &[Step], device: usize) -> Result<*mut ggml_cgraph, Error> {
-        let bytes = graph::memory::overhead(steps.len(), false);
-        // SAFETY: a context of its own memory.
-        let mut context = unsafe { Context::new(bytes, null_mut(), true)? };
-        let made = graph::memory::new(&mut context, steps.len(), false)?;
-        // SAFETY: made just now, with room for the steps; the parts live in their buffers.
-        unsafe {
-            let g = &mut *made;
-            for step in steps {
-                let part = step.parts[device];
-                g.nodes.add(g.n_nodes as usize).write(part);
-                g.n_nodes += 1;
-                if let graph::hash::Found::Free(slot) = graph::hash::find(&g.visited_hash_set, part) {
-                    graph::hash::take(&mut g.visited_hash_set, slot, part);
-                    let known = graph::has_use_counts(whole);
-                    // Where it is not known, never 1: then nothing is fused.
-                    g.use_counts.add(slot).write(if known { graph::use_count(whole, step.node) } else { 2 });
-                }
-            }
-            g.uid = graph::next_uid();
-        }
-        self.graphs.push(context);
-        Ok(made)
-    }
 }
 
-/// Adds up the parts of a step, in the order of the devices, and hands the sum to all.
+/// The graph of a device's parts of some steps, and the context that holds it.
 ///
 /// # Safety
-/// The parts are live, and computed.
-unsafe fn sum(step: &Step) -> Result<(), Error> {
-    // SAFETY: the caller's promise.
-    let bytes = shape::nbytes(unsafe { &*step.node });
-    let n = bytes / size_of::<f32>();
-    let (mut sum, mut addend): (Vec<f32>, Vec<f32>) = (Vec::new(), Vec::new());
-    if sum.try_reserve_exact(n).is_err() || addend.try_reserve_exact(n).is_err() {
-        return Err(Error::memory(format!("no memory for a sum of {n} values over devices")));
+/// As [`Stream::compute`].
+unsafe fn part_graph(steps: &[Step], device: usize) -> Result<(*mut ggml_cgraph, Box<Context>), Error> {
+    let bytes = graph::memory::overhead(steps.len(), false);
+    // SAFETY: a context of its own memory.
+    let mut context = unsafe { Context::new(bytes, null_mut(), true)? };
+    let made = graph::memory::new(&mut context, steps.len(), false)?;
+    // SAFETY: made just now, with room for the steps; the parts live in their buffers.
+    unsafe {
+        let g = &mut *made;
+        for step in steps {
+            let part = step.parts[device];
+            graph::build::add_node(g, part)?;
+            if let graph::hash::Found::Free(slot) = graph::hash::find(&g.visited_hash_set, part) {
+                graph::hash::take(&mut g.visited_hash_set, slot, part);
+                g.use_counts.add(slot).write(step.uses);
+            }
+        }
+        g.uid = graph::next_uid();
     }
-    sum.resize(n, 0.0);
-    addend.resize(n, 0.0);
-    let mut first = true;
-    for &part in &step.parts {
-        // SAFETY: as above.
-        unsafe {
-            if (*part).flags & GGML_TENSOR_FLAG_COMPUTE.0 == 0 {
+    Ok((made, context))
+}
+
+impl Work {
+    /// Adds up the parts of a step, in the order of the devices, and hands the sum to all.
+    ///
+    /// # Safety
+    /// The parts are live, and computed.
+    unsafe fn add_up(&mut self, step: &Step) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        let bytes = shape::nbytes(unsafe { &*step.node });
+        let n = bytes / size_of::<f32>();
+        for list in [&mut self.sum, &mut self.addend] {
+            list.clear();
+            let room = list.try_reserve_exact(n);
+            room.map_err(|_| Error::memory(format!("no memory for a sum of {n} values over devices")))?;
+            list.resize(n, 0.0);
+        }
+        let rows = || tensor_data::Rows::range(0, bytes);
+        let mut first = true;
+        for &part in &step.parts {
+            // SAFETY: as above.
+            if unsafe { (*part).flags } & GGML_TENSOR_FLAG_COMPUTE.0 == 0 {
                 continue;
             }
-            tensor_data::get(CALL, part, addend.as_mut_ptr().cast(), tensor_data::Rows::range(0, bytes));
+            let to = if first { &mut self.sum } else { &mut self.addend };
+            // SAFETY: as above.
+            unsafe { tensor_data::get(CALL, part, to.as_mut_ptr().cast(), rows()) };
+            if !std::mem::take(&mut first) {
+                self.sum.iter_mut().zip(&self.addend).for_each(|(s, a)| *s += a);
+            }
         }
-        if std::mem::take(&mut first) {
-            std::mem::swap(&mut sum, &mut addend);
-        } else {
-            sum.iter_mut().zip(&addend).for_each(|(s, a)| *s += a);
+        for &part in &step.parts {
+            // SAFETY: as above.
+            unsafe { tensor_data::set(CALL, part, self.sum.as_ptr().cast(), rows()) };
         }
+        Ok(())
     }
-    for &part in &step.parts {
-        // SAFETY: as above.
-        unsafe { tensor_data::set(CALL, part, sum.as_ptr().cast(), tensor_data::Rows::range(0, bytes)) };
-    }
-    Ok(())
 }
