@@ -106,20 +106,17 @@ fn work(op: &ggml_tensor, nth: usize) -> usize {
     Parts::of(&Node { dst: op }, nth).map_or(usize::MAX, |p| p.end)
 }
 
-/// Sorts the rows by expert, keeping their order. False: an id is no expert.
-fn group(ids: &View, experts: usize, starts: &mut [u32], rows: &mut [[u32; 2]]) -> bool {
+/// Sorts the rows by expert, keeping their order. `Err`: an id that is no expert.
+fn group(ids: &View, experts: usize, starts: &mut [u32], rows: &mut [[u32; 2]]) -> Result<(), i32> {
     let id = |slot: usize, token: usize| {
         // SAFETY: an element of the ids, whose memory and alignment were checked.
         let id = unsafe { ids.at(slot, [token, 0, 0]).cast::<i32>().read() };
-        usize::try_from(id).ok().filter(|&id| id < experts)
+        usize::try_from(id).ok().filter(|&id| id < experts).ok_or(id)
     };
     starts.fill(0);
     for token in 0..ids.ne[1] {
         for slot in 0..ids.ne[0] {
-            match id(slot, token) {
-                Some(e) => starts[e] += 1,
-                None => return false,
-            }
+            starts[id(slot, token)?] += 1;
         }
     }
     let mut at = 0;
@@ -128,16 +125,15 @@ fn group(ids: &View, experts: usize, starts: &mut [u32], rows: &mut [[u32; 2]]) 
     }
     for token in 0..ids.ne[1] {
         for slot in 0..ids.ne[0] {
-            if let Some(e) = id(slot, token) {
-                rows[starts[e] as usize] = [slot as u32, token as u32];
-                starts[e] += 1;
-            }
+            let e = id(slot, token)?;
+            rows[starts[e] as usize] = [slot as u32, token as u32];
+            starts[e] += 1;
         }
     }
     // Each start has moved to the next one's place.
     starts.copy_within(0..experts, 1);
     starts[0] = 0;
-    true
+    Ok(())
 }
 
 fn run(node: &Node, team: &Team) {
@@ -158,8 +154,8 @@ fn run(node: &Node, team: &Team) {
             rows_at.write_bytes(0, ids.len());
             (std::slice::from_raw_parts_mut(starts_at, experts + 1), std::slice::from_raw_parts_mut(rows_at, ids.len()))
         };
-        if !group(&ids, experts, starts, rows) {
-            team.fail("an id is no index of a matrix");
+        if let Err(id) = group(&ids, experts, starts, rows) {
+            team.fail(format!("index {id} is outside the {experts} matrices of the first source"));
         }
     }
     if !team.sync() {

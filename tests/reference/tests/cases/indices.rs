@@ -23,8 +23,8 @@ fn outside(form: &Form, ty: ggml_type, k: usize, at: usize, bad: i64) -> std::re
             return Ok(false);
         }
         let text = w.fails(out)?;
-        if text.is_empty() {
-            return Err("no reason is given".into());
+        if !text.contains(&bad.to_string()) {
+            return Err(format!("the reason does not name the index: {text}"));
         }
         Ok(true)
     })
