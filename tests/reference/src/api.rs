@@ -13,7 +13,7 @@ pub type T = *mut ggml_tensor;
 pub type Ctx = *mut ggml_context;
 
 #[allow(missing_docs)]
-// SAFETY: the signatures are those of ggml.h, ggml-backend.h, ggml-cpu.h and ggml-ext.h.
+// SAFETY: the signatures are those of ggml.h, ggml-alloc.h, ggml-backend.h, ggml-cpu.h and ggml-ext.h.
 unsafe extern "C" {
     pub safe fn ggml_init(params: ggml_init_params) -> Ctx;
     pub safe fn ggml_free(ctx: Ctx);
@@ -40,6 +40,26 @@ unsafe extern "C" {
     pub safe fn ggml_build_forward_expand(cgraph: *mut ggml_cgraph, tensor: T);
     pub safe fn ggml_graph_n_nodes(cgraph: *mut ggml_cgraph) -> c_int;
     pub safe fn ggml_graph_node(cgraph: *mut ggml_cgraph, i: c_int) -> T;
+    pub safe fn ggml_set_param(tensor: T);
+    pub safe fn ggml_set_loss(tensor: T);
+    pub safe fn ggml_set_input(tensor: T);
+    pub safe fn ggml_set_output(tensor: T);
+    pub safe fn ggml_nelements(tensor: *const ggml_tensor) -> i64;
+    pub safe fn ggml_is_contiguous(tensor: *const ggml_tensor) -> bool;
+    pub safe fn ggml_build_backward_expand(ctx: Ctx, graph: *mut ggml_cgraph, grad_accs: *mut T);
+    pub safe fn ggml_graph_reset(graph: *mut ggml_cgraph);
+    pub safe fn ggml_graph_get_grad(graph: *const ggml_cgraph, node: *const ggml_tensor) -> T;
+    pub safe fn ggml_graph_get_grad_acc(graph: *const ggml_cgraph, node: *const ggml_tensor) -> T;
+    pub safe fn ggml_graph_compute_with_ctx(ctx: Ctx, graph: *mut ggml_cgraph, n_threads: c_int) -> ggml_status;
+    pub safe fn ggml_graph_plan(graph: *const ggml_cgraph, n_threads: c_int, pool: *mut ggml_threadpool) -> ggml_cplan;
+    pub safe fn ggml_graph_compute(graph: *mut ggml_cgraph, plan: *mut ggml_cplan) -> ggml_status;
+    pub safe fn ggml_threadpool_params_default(n_threads: c_int) -> ggml_threadpool_params;
+    pub safe fn ggml_threadpool_new(params: *mut ggml_threadpool_params) -> *mut ggml_threadpool;
+    pub safe fn ggml_threadpool_free(pool: *mut ggml_threadpool);
+    pub safe fn ggml_gallocr_new(buft: ggml_backend_buffer_type_t) -> ggml_gallocr_t;
+    pub safe fn ggml_gallocr_free(galloc: ggml_gallocr_t);
+    pub safe fn ggml_gallocr_alloc_graph(galloc: ggml_gallocr_t, graph: *mut ggml_cgraph) -> bool;
+    pub safe fn ggml_backend_cpu_buffer_type() -> ggml_backend_buffer_type_t;
     pub safe fn ggml_backend_cpu_init() -> ggml_backend_t;
     pub safe fn ggml_backend_cpu_set_n_threads(backend: ggml_backend_t, n_threads: c_int);
     pub safe fn ggml_backend_get_device(backend: ggml_backend_t) -> ggml_backend_dev_t;

@@ -1,8 +1,5 @@
 //! Case 25 (llama.cpp#27742, #28247): more elements than 65535 groups of 512, and dimensions above 65535.
 
-use crate::api::{
-    ggml_backend_cpu_buffer_type, ggml_gallocr_alloc_graph, ggml_gallocr_free, ggml_gallocr_new, ggml_set_input,
-};
 use reference::world::{last_error, t};
 use reference::*;
 

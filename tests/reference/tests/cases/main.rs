@@ -11,7 +11,6 @@
 //! - `threads`: any number of threads, and memory behind the work buffer (7).
 #![allow(clippy::unwrap_used)]
 
-mod api;
 mod batches;
 mod coverage;
 mod empty;

@@ -1,9 +1,6 @@
 //! Case 3 (ggml#1521): the allocator may give a source's storage to the result. Then the result is what separate storage gives, and a
 //! source that is still needed is whole afterwards.
 
-use crate::api::{
-    ggml_backend_cpu_buffer_type, ggml_gallocr_alloc_graph, ggml_gallocr_free, ggml_gallocr_new, ggml_set_output,
-};
 use crate::forms::{forms, Form};
 use crate::place::{self, names, Result, Tally};
 use reference::world::{last_error, t};

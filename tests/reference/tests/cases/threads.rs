@@ -1,8 +1,5 @@
 //! Case 7 (ik_llama.cpp#2016): any number of threads gives the same bytes, and nobody writes behind the work buffer.
 
-use crate::api::{
-    ggml_graph_compute, ggml_graph_plan, ggml_threadpool_free, ggml_threadpool_new, ggml_threadpool_params_default,
-};
 use crate::forms::{forms, Form};
 use crate::place::*;
 use reference::world::{last_error, t};

@@ -1,7 +1,6 @@
 //! Gradients, losses, steps of optimizers, outer products.
 
 use super::*;
-use crate::api::ggml_set_param;
 
 const N: [usize; 4] = [8, 6, 4, 3];
 

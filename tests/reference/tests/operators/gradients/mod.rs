@@ -13,27 +13,10 @@ mod rows;
 mod views;
 
 use reference::values::{decode, encode};
+use reference::world::last_error;
 use reference::*;
 use std::ffi::c_int;
 use std::ptr::null_mut;
-
-#[allow(missing_docs)]
-// SAFETY: the signatures are those of ggml.h and ggml-cpu.h.
-unsafe extern "C" {
-    pub safe fn ggml_set_param(tensor: T);
-    pub safe fn ggml_set_loss(tensor: T);
-    pub safe fn ggml_build_backward_expand(ctx: Ctx, graph: *mut ggml_cgraph, grad_accs: *mut T);
-    pub safe fn ggml_graph_reset(graph: *mut ggml_cgraph);
-    pub safe fn ggml_graph_get_grad(graph: *const ggml_cgraph, node: *const ggml_tensor) -> T;
-    pub safe fn ggml_graph_get_grad_acc(graph: *const ggml_cgraph, node: *const ggml_tensor) -> T;
-    pub safe fn ggml_graph_compute_with_ctx(ctx: Ctx, graph: *mut ggml_cgraph, n_threads: c_int) -> ggml_status;
-    pub safe fn ggml_nelements(tensor: *const ggml_tensor) -> i64;
-    pub safe fn ggml_is_contiguous(tensor: *const ggml_tensor) -> bool;
-    pub safe fn ggml_cross_entropy_loss(ctx: Ctx, a: T, b: T) -> T;
-    pub safe fn ggml_out_prod(ctx: Ctx, a: T, b: T) -> T;
-    pub safe fn ggml_repeat_back(ctx: Ctx, a: T, b: T) -> T;
-    pub safe fn ggml_rope_set_offset(a: T, n_offs: c_int) -> T;
-}
 
 /// Numbers that are the same in each run.
 pub struct Numbers(u64);
@@ -137,17 +120,6 @@ impl Drop for Case {
     fn drop(&mut self) {
         ggml_free(self.ctx);
     }
-}
-
-pub fn last_error() -> String {
-    // SAFETY: numbers and pointers, for which zero stands.
-    let mut e: ggml_ext_error = unsafe { std::mem::zeroed() };
-    e.struct_size = size_of::<ggml_ext_error>();
-    if !ggml_ext_last_error(&mut e) || e.text.is_null() {
-        return String::new();
-    }
-    // SAFETY: a text of the library's.
-    unsafe { std::ffi::CStr::from_ptr(e.text) }.to_string_lossy().into_owned()
 }
 
 /// The elements of a contiguous tensor.
