@@ -29,7 +29,7 @@ fn compare(form: &Form, types: &[ggml_type], which: &[bool]) -> std::result::Res
         let [a, b, c, d] = whole.ne;
         let got =
             Result { ty: whole.ty, ne: [a, b, c, d / n as i64], bytes: whole.bytes[i * part..(i + 1) * part].to_vec() };
-        if let Some(text) = got.differs(&want, if form.near > 0.0 { 0.03 } else { 0.0 }) {
+        if let Some(text) = got.differs(&want, form.near_of(types)) {
             return Err(format!("number {i} of {n}: {text}"));
         }
     }

@@ -6,16 +6,6 @@ use reference::world::elements;
 use reference::*;
 use std::collections::BTreeMap;
 
-/// Products of blocks round the other source to 8 bits where it has rows, and keep it where it has none.
-fn near(form: &Form, types: &[ggml_type]) -> f64 {
-    let blocks = types.first().is_some_and(|&ty| ggml_blck_size(ty) > 1);
-    if blocks && form.near > 0.0 {
-        0.03
-    } else {
-        form.near
-    }
-}
-
 /// Computes a form with source `k` (or all) lying otherwise, and with contiguous copies.
 fn compare(form: &Form, types: &[ggml_type], k: Option<usize>, lie: Lie) -> std::result::Result<bool, String> {
     let (got, bytes) = World::with(4, |w| {
@@ -32,7 +22,7 @@ fn compare(form: &Form, types: &[ggml_type], k: Option<usize>, lie: Lie) -> std:
         compute(w, form, &sources)
     })?;
     let want = want.ok_or("its contiguous copy is refused")?;
-    got.differs(&want, near(form, types)).map_or(Ok(true), Err)
+    got.differs(&want, form.near_of(types)).map_or(Ok(true), Err)
 }
 
 #[test]

@@ -158,6 +158,17 @@ impl Form {
         self.name == "ggml_opt_step_adamw" && (k == 2 || k == 3)
     }
 
+    /// As `near`, for sources of these formats: products of blocks round the other source to 8 bits where it has rows, and keep it
+    /// where it has none.
+    pub fn near_of(&self, types: &[ggml_type]) -> f64 {
+        let blocks = types.first().is_some_and(|&ty| block(ty).0 > 1);
+        if blocks && self.near > 0.0 {
+            0.03
+        } else {
+            self.near
+        }
+    }
+
     /// Formats of each source in the case of the usual ones but for source `k`.
     pub fn types(&self, k: usize, ty: ggml_type) -> Vec<ggml_type> {
         let usual = self.sources.iter().map(|s| s.types[0]);
@@ -176,15 +187,9 @@ impl Form {
                 all.push(self.sources.iter().map(|s| if s.types.len() > 1 { ty } else { s.types[0] }).collect());
             }
         }
-        all.retain(|types| types.iter().zip(&self.sources).all(|(&ty, s)| usable(ty) && s.ne[0] % block(ty).0 == 0));
+        all.retain(|types| types.iter().zip(&self.sources).all(|(&ty, s)| s.ne[0] % block(ty).0 == 0));
         all
     }
-}
-
-/// Whether values can be put into the format.
-pub fn usable(ty: ggml_type) -> bool {
-    // SAFETY: the table lives for ever.
-    block(ty).0 == 1 || unsafe { (*ggml_get_type_traits(ty)).from_float_ref.is_some() }
 }
 
 fn form(name: &'static str, sources: Vec<Src>, build: Build) -> Form {
