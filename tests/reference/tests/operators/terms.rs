@@ -54,23 +54,26 @@ impl Div for X {
 impl X {
     pub const ZERO: X = X { v: 0.0, size: 0.0 };
 
+    /// `v`, the value of a function at it whose slope is at most `v`. At infinity nothing is rounded.
+    fn function(self, v: f64) -> X {
+        let terms = if self.v.is_infinite() { 1.0 } else { 1.0 + self.size };
+        X { v, size: size(v * terms) }
+    }
+
     /// `e` to the power of it.
     pub fn exp(self) -> X {
-        let v = self.v.exp();
-        X { v, size: size(v * (1.0 + self.size)) }
+        self.function(self.v.exp())
     }
 
     /// The logistic function of it.
     pub fn sigmoid(self) -> X {
-        let v = 1.0 / (1.0 + (-self.v).exp());
-        X { v, size: size(v * (1.0 + self.size)) }
+        self.function(1.0 / (1.0 + (-self.v).exp()))
     }
 
     /// `ln(1 + e^x)` of it.
     pub fn softplus(self) -> X {
         let v = self.v.max(0.0) + (-self.v.abs()).exp().ln_1p();
-        let v = if self.v.is_nan() { f64::NAN } else { v };
-        X { v, size: size(v * (1.0 + self.size)) }
+        self.function(if self.v.is_nan() { f64::NAN } else { v })
     }
 
     /// It, or zero in the place of less.
