@@ -44,8 +44,9 @@ unsafe fn place(t: *const ggml_tensor) -> (*const ggml_tensor, Range<usize>) {
     (root, offs..offs.saturating_add(size))
 }
 
+/// What is empty lies nowhere.
 fn meet(a: &Range<usize>, b: &Range<usize>) -> bool {
-    a.start < b.end && b.start < a.end
+    a.start.max(b.start) < a.end.min(b.end)
 }
 
 /// Whether bytes of the two lie in the same place: by address where both have one, else by the storage that they view.

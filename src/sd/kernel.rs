@@ -208,12 +208,57 @@ unsafe extern "C" fn supports<K: Kernel>(step: *const ggml_ext_step, _: *mut c_v
     })
 }
 
-/// Where the result goes first when it lies over a source, in the workspace, and bytes of that in all.
-fn places<K: Kernel>(node: &Node<K::Op>, overlap: bool) -> Check<(usize, usize)> {
+/// Where `dst` goes first when it lies over a source, in the workspace behind `own` bytes, and bytes of that in all.
+pub fn places(own: usize, dst: &ggml_tensor, overlap: bool) -> Check<(usize, usize)> {
     let large = || "the workspace is larger than memory can be".to_string();
-    let at = K::workspace(node)?.checked_next_multiple_of(64).ok_or_else(large)?;
-    let result = if overlap { shape::nbytes(node.dst) } else { 0 };
+    let at = own.checked_next_multiple_of(64).ok_or_else(large)?;
+    let result = if overlap { shape::nbytes(dst) } else { 0 };
     Ok((at, at.checked_add(result).ok_or_else(large)?))
+}
+
+/// What `prepare` answers: bytes of the workspace, or why not.
+///
+/// # Safety
+/// The structure is the library's.
+pub unsafe fn prepared(out: *mut ggml_ext_prepared, places: Check<(usize, usize)>) -> ggml_status {
+    match places {
+        Ok((_, bytes)) => {
+            // SAFETY: the caller's promise.
+            unsafe { (*out).workspace_size = bytes };
+            GGML_STATUS_SUCCESS
+        }
+        Err(text) => {
+            api::refuse(&text);
+            GGML_STATUS_FAILED
+        }
+    }
+}
+
+/// Computes `dst` by `f`, which has `own` bytes of the workspace to itself; a result that lies over a source is computed in the
+/// workspace and copied.
+///
+/// # Safety
+/// The tensor has its data. `f` is given memory for the bytes of it.
+pub unsafe fn apart(
+    run: &Run,
+    dst: &ggml_tensor,
+    own: usize,
+    overlap: bool,
+    f: impl FnOnce(Shared) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    let to = Shared::of(dst);
+    if !overlap {
+        return f(to);
+    }
+    let (at, size) = places(own, dst, overlap).map_err(|text| Stop::Failed(GGML_STATUS_FAILED, text))?;
+    let aside = run.scratch(size)?.at(at);
+    f(aside)?;
+    let bytes = shape::nbytes(dst);
+    run.parallel(|ith, nth| {
+        let mine = part(bytes, ith, nth);
+        // SAFETY: the result's bytes, each of one thread; the workspace has as many behind those of the kernel.
+        unsafe { to.at(mine.start).0.copy_from_nonoverlapping(aside.at(mine.start).0, mine.len()) };
+    })
 }
 
 /// Elements of an F32 tensor lie where the processor takes them.
@@ -224,28 +269,16 @@ pub fn aligned(t: &ggml_tensor) -> Check {
     }
 }
 
-/// Computes the node; a result that lies over a source is computed in the workspace and copied.
+/// Computes the node.
 ///
 /// # Safety
 /// Tensors have their data.
 unsafe fn compute<K: Kernel>(node: &Node<K::Op>, run: &Run, overlap: bool) -> Result<(), Stop> {
     let failed = |text: String| Stop::Failed(GGML_STATUS_FAILED, text);
     node.srcs().iter().chain([&node.dst]).try_for_each(|t| aligned(t)).map_err(failed)?;
-    let (at, size) = places::<K>(node, overlap).map_err(failed)?;
-    let dst = Shared::of(node.dst);
-    if !overlap {
-        // SAFETY: the caller's promise.
-        return unsafe { K::execute(node, run, dst) };
-    }
-    let aside = run.scratch(size)?.at(at);
-    // SAFETY: the workspace has the bytes of the result behind those of the kernel.
-    unsafe { K::execute(node, run, aside) }?;
-    let bytes = shape::nbytes(node.dst);
-    run.parallel(|ith, nth| {
-        let mine = part(bytes, ith, nth);
-        // SAFETY: the result's bytes, each of one thread.
-        unsafe { dst.at(mine.start).0.copy_from_nonoverlapping(aside.at(mine.start).0, mine.len()) };
-    })
+    let own = K::workspace(node).map_err(failed)?;
+    // SAFETY: the caller's promise.
+    unsafe { apart(run, node.dst, own, overlap, |dst| K::execute(node, run, dst)) }
 }
 
 unsafe extern "C" fn prepare<K: Kernel>(
@@ -255,17 +288,9 @@ unsafe extern "C" fn prepare<K: Kernel>(
 ) -> ggml_status {
     guard("prepare", || {
         // SAFETY: the library's step and structure.
-        let (node, overlap) = unsafe { (node::<K>(step), (*step).overlap != 0) };
-        match node.and_then(|node| Ok(places::<K>(&node, overlap)?.1)) {
-            Ok(bytes) => {
-                // SAFETY: as above.
-                unsafe { (*out).workspace_size = bytes };
-                GGML_STATUS_SUCCESS
-            }
-            Err(text) => {
-                api::refuse(&text);
-                GGML_STATUS_FAILED
-            }
+        unsafe {
+            let overlap = (*step).overlap != 0;
+            prepared(out, node::<K>(step).and_then(|node| places(K::workspace(&node)?, node.dst, overlap)))
         }
     })
 }

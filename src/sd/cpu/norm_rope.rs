@@ -8,7 +8,7 @@ use super::rope_apply::turn;
 use super::view::View;
 use crate::capi::guard;
 use crate::sd::api;
-use crate::sd::kernel::{aligned, status, Entry, Run, Shared, Stop};
+use crate::sd::kernel::{aligned, apart, places, prepared, status, Entry, Run, Shared, Stop};
 use crate::sd::operator::{Check, Node, Operator};
 use crate::sd::rope_apply::RopeApply;
 use ggml_oxide_abi::*;
@@ -31,7 +31,7 @@ pub const RULE: Entry = Entry {
         user_data: std::ptr::null_mut(),
         supports: Some(supports),
         preferred: None,
-        prepare: None,
+        prepare: Some(prepare),
         execute: Some(execute),
         destroy: None,
         r#match: Some(matches),
@@ -50,8 +50,10 @@ unsafe extern "C" fn matches(graph: *mut ggml_cgraph, first: c_int, _: *mut c_vo
             let [norm, mul, rope] = [0, 1, 2].map(|i| api::ggml_graph_node(graph, first + i));
             let name = api::ggml_ext_op_name(rope);
             let rope_apply = !name.is_null() && CStr::from_ptr(name) == RopeApply::NAME;
+            // the other operand of each comes from outside: these nodes get no memory
             let chain = (*mul).op == GGML_OP_MUL && (*mul).src[0] == norm && rope_apply && (*rope).src[0] == mul;
-            if chain {
+            let outside = (*mul).src[1] != norm && ![norm, mul].contains(&(*rope).src[1]);
+            if chain && outside {
                 3
             } else {
                 0
@@ -87,6 +89,10 @@ impl<'a> Chain<'a> {
         // SAFETY: MUL has two sources.
         unsafe { &*self.mul.src[1] }
     }
+
+    fn eps(&self) -> f32 {
+        shape::param_f32(self.norm, 0)
+    }
 }
 
 fn check(chain: &Chain) -> Check {
@@ -96,6 +102,9 @@ fn check(chain: &Chain) -> Check {
     }
     if weight.ne != [x.ne[0], 1, 1, 1] || !shape::is_contiguous(weight) {
         return Err("the weight must have a number for each channel, side by side".into());
+    }
+    if chain.eps().is_nan() || chain.eps() < 0.0 {
+        return Err(format!("eps is {}, it must not be negative", chain.eps()));
     }
     match x.ne == chain.norm.ne && x.ne == chain.mul.ne {
         true => Ok(()),
@@ -113,6 +122,16 @@ unsafe extern "C" fn supports(step: *const ggml_ext_step, _: *mut c_void) -> boo
     })
 }
 
+unsafe extern "C" fn prepare(step: *const ggml_ext_step, out: *mut ggml_ext_prepared, _: *mut c_void) -> ggml_status {
+    guard("prepare", || {
+        // SAFETY: the library's step, of a match, and structure.
+        unsafe {
+            let overlap = (*step).overlap != 0;
+            prepared(out, Chain::of(step).and_then(|chain| places(0, chain.rope.dst, overlap)))
+        }
+    })
+}
+
 unsafe extern "C" fn execute(run: *const ggml_ext_run, _: *mut c_void) -> ggml_status {
     guard("execute", || {
         // SAFETY: the library's run of a match; tensors but inner nodes have their data.
@@ -123,22 +142,25 @@ unsafe extern "C" fn execute(run: *const ggml_ext_run, _: *mut c_void) -> ggml_s
                     Ok(chain)
                 })
                 .map_err(|text| Stop::Failed(GGML_STATUS_FAILED, text))
-                .and_then(|chain| compute(&chain, &Run::of(&*run)))
+                .and_then(|chain| {
+                    let (overlap, run) = ((*(*run).step).overlap != 0, Run::of(&*run));
+                    apart(&run, chain.rope.dst, 0, overlap, |dst| compute(&chain, &run, dst))
+                })
         })
     })
 }
 
 /// # Safety
-/// Tensors but inner nodes have their data.
-unsafe fn compute(chain: &Chain, run: &Run) -> Result<(), Stop> {
+/// Tensors but inner nodes have their data, and `dst` has as many bytes as the result.
+unsafe fn compute(chain: &Chain, run: &Run, dst: Shared) -> Result<(), Stop> {
     if shape::is_empty(chain.rope.dst) {
         return Ok(());
     }
-    let (x, eps) = (View::of(chain.x()), shape::param_f32(chain.norm, 0));
+    let (x, eps) = (View::of(chain.x()), chain.eps());
     // SAFETY: the caller's promise.
     unsafe {
         let weight = numbers(chain.weight());
-        turn(&chain.rope, run, Shared::of(chain.rope.dst), |i, row| {
+        turn(&chain.rope, run, dst, |i, row| {
             x.copy(i, row);
             let squares: f64 = row.iter().map(|&x| f64::from(x) * f64::from(x)).sum();
             let factor = (1.0 / (squares / row.len() as f64 + f64::from(eps)).sqrt()) as f32;
