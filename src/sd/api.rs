@@ -6,8 +6,8 @@ pub use crate::capi::device::{
     ggml_backend_dev_type, ggml_backend_reg_get_proc_address,
 };
 pub use crate::capi::ext::{
-    ggml_ext_last_error, ggml_ext_op_attrs, ggml_ext_op_create, ggml_ext_op_name, ggml_ext_refuse,
-    ggml_ext_register_kernel_ex, ggml_ext_register_op,
+    ggml_ext_graph_delay, ggml_ext_last_error, ggml_ext_op_attrs, ggml_ext_op_create, ggml_ext_op_name,
+    ggml_ext_refuse, ggml_ext_register_kernel_ex, ggml_ext_register_op,
 };
 
 pub use crate::capi::ext_cpu::ggml_ext_cpu_parallel_v1;

@@ -6,22 +6,27 @@ mod dot;
 mod linear_i8;
 mod linear_w4;
 mod modulate;
+mod native;
 mod norm_rope;
 mod product;
 mod rope_apply;
 mod rotate;
+mod to_i8;
 mod view;
 
 use super::kernel::Entry;
 
 /// All of them. Attention has none: its operators run on NVIDIA's devices alone.
-pub const KERNELS: [Entry; 6] = [
+pub const KERNELS: [Entry; 9] = [
     Entry::of::<convrot::Quantize>(),
     Entry::of::<linear_i8::Linear>(),
     Entry::of::<linear_w4::Linear>(),
     Entry::of::<modulate::Modulate>(),
     Entry::of::<rope_apply::RopeApply>(),
     norm_rope::RULE,
+    to_i8::RULES[0],
+    to_i8::RULES[1],
+    to_i8::RULES[2],
 ];
 
 /// What the processor can do.

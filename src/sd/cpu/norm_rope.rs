@@ -1,8 +1,8 @@
 //! RMS_NORM, MUL by a weight for each channel, `sd.rope_apply.v1`: one launch.
 //!
-//! Each step is rounded as the single nodes round it. The mean of squares is added up in f64, in the order of the elements; native code
-//! is free in that order, so that the factor of a row can be its neighbour in F32, and no more.
+//! Each step is rounded as the single nodes round it, in their order: the bits are the same.
 
+use super::native;
 use super::product::numbers;
 use super::rope_apply::turn;
 use super::view::View;
@@ -162,8 +162,7 @@ unsafe fn compute(chain: &Chain, run: &Run, dst: Shared) -> Result<(), Stop> {
         let weight = numbers(chain.weight());
         turn(&chain.rope, run, dst, |i, row| {
             x.copy(i, row);
-            let squares: f64 = row.iter().map(|&x| f64::from(x) * f64::from(x)).sum();
-            let factor = (1.0 / (squares / row.len() as f64 + f64::from(eps)).sqrt()) as f32;
+            let factor = native::rms_factor(row, eps);
             for (x, w) in row.iter_mut().zip(weight) {
                 *x = (*x * factor) * w;
             }

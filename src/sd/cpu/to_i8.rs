@@ -1,0 +1,407 @@
+//! Fusions that end in `sd.quantize_i8_convrot.v1`: rows are made one at a time where they are rotated and rounded, and the F32 tensor
+//! of all of them is never there.
+//!
+//! What comes before is SwiGLU, `sd.modulate.v1`, or RMS_NORM, MUL by a weight for each channel and, if it follows, modulation. Each
+//! step is rounded as the single nodes round it, in their order: the bits are the same.
+
+use super::native;
+use super::view::View;
+use super::{rotate, Level};
+use crate::capi::guard;
+use crate::sd::convrot::{Packed, Quantize};
+use crate::sd::kernel::{aligned, apart, part, places, prepared, room, status, Entry, Run, Shared, Stop};
+use crate::sd::modulate::Modulate;
+use crate::sd::operator::{Check, Node, Operator};
+use crate::sd::{api, check};
+use ggml_oxide_abi::*;
+use ggml_oxide_shape as shape;
+use std::ffi::{c_int, c_void, CStr};
+
+/// The rules.
+pub const RULES: [Entry; 3] = [rule::<Swiglu>(), rule::<Modulated>(), rule::<Normalised>()];
+
+/// Nodes that a fusion has at most.
+const LONGEST: usize = 4;
+
+/// What is read from outside.
+type Inputs<'a> = Vec<&'a ggml_tensor>;
+
+/// The nodes before the quantiser.
+trait Before: Sized + Sync + 'static {
+    /// The rule's name.
+    const NAME: &'static CStr;
+    /// Operator of the first node.
+    const FIRST: ggml_op;
+    /// How many of these nodes, which follow each other in a graph, are before a quantiser; 0: they are others.
+    fn count(nodes: &[&ggml_tensor]) -> usize;
+    /// Reads so many nodes; the rule that formats or shapes break.
+    fn read<'a>(nodes: &[&'a ggml_tensor]) -> Check<(Self, Inputs<'a>)>;
+    /// Computes a row.
+    ///
+    /// # Safety
+    /// The nodes were read when inputs had their data, at multiples of 4 bytes; the result has the row.
+    unsafe fn row(&self, i: [usize; 3], to: &mut [f32]);
+}
+
+fn is<O: Operator>(t: &ggml_tensor) -> bool {
+    // SAFETY: a live tensor; names of registered operators stay.
+    unsafe {
+        let name = api::ggml_ext_op_name(t);
+        !name.is_null() && CStr::from_ptr(name) == O::NAME
+    }
+}
+
+fn reads(t: &ggml_tensor, i: usize, from: &ggml_tensor) -> bool {
+    std::ptr::eq(t.src[i], from)
+}
+
+/// Source `i` of a built-in operator's node.
+fn source(t: &ggml_tensor, i: usize) -> Check<&ggml_tensor> {
+    // SAFETY: sources of a live node are live.
+    unsafe { t.src[i].as_ref() }.ok_or_else(|| "a source is missing".into())
+}
+
+/// SwiGLU of two tensors, or of the halves of one.
+struct Swiglu {
+    gate: View,
+    /// Where it is not half of `gate`.
+    up: Option<View>,
+    /// The halves of `gate` are `up`, `gate`.
+    swapped: bool,
+}
+
+impl Before for Swiglu {
+    const NAME: &'static CStr = c"sd.swiglu_convrot.cpu";
+    const FIRST: ggml_op = GGML_OP_GLU;
+
+    fn count(nodes: &[&ggml_tensor]) -> usize {
+        usize::from(nodes[0].op_params[0] == GGML_GLU_OP_SWIGLU.0)
+    }
+
+    fn read<'a>(nodes: &[&'a ggml_tensor]) -> Check<(Self, Inputs<'a>)> {
+        let (dst, gate) = (nodes[0], source(nodes[0], 0)?);
+        let up = source(dst, 1).ok();
+        let inputs: Inputs = std::iter::once(gate).chain(up).collect();
+        let mut ne = dst.ne;
+        ne[0] *= if up.is_some() { 1 } else { 2 };
+        for t in &inputs {
+            check::format(t, GGML_TYPE_F32, "a source of GLU")?;
+            if t.ne != ne {
+                return Err("shapes of the nodes differ".into());
+            }
+            if t.nb[0] != 4 {
+                return Err("elements of a row must lie side by side".into());
+            }
+        }
+        Ok((Swiglu { gate: View::of(gate), up: up.map(View::of), swapped: dst.op_params[1] != 0 }, inputs))
+    }
+
+    unsafe fn row(&self, i: [usize; 3], to: &mut [f32]) {
+        let n = to.len();
+        // SAFETY: the caller's promise.
+        let pair = unsafe {
+            match &self.up {
+                Some(up) => self.gate.row(i, n).zip(up.row(i, n)),
+                None => self.gate.row(i, 2 * n).map(|both| both.split_at(n)),
+            }
+        };
+        match pair {
+            Some((up, gate)) if self.up.is_none() && self.swapped => native::swiglu(gate, up, to),
+            Some((gate, up)) => native::swiglu(gate, up, to),
+            // `read` refuses such rows
+            None => to.fill(f32::NAN),
+        }
+    }
+}
+
+/// Scale, and shift, of a modulation.
+struct Scales {
+    scale: View,
+    shift: Option<View>,
+}
+
+impl Scales {
+    fn read(node: &ggml_tensor) -> Check<(Self, Inputs<'_>)> {
+        // SAFETY: a node of the operator, whose sources live.
+        let node = unsafe { Node::<Modulate>::read(node)? };
+        let inputs = node.srcs()[1..].to_vec();
+        Ok((Scales { scale: View::of(inputs[0]), shift: inputs.get(1).map(|t| View::of(t)) }, inputs))
+    }
+
+    /// # Safety
+    /// As [`Before::row`].
+    unsafe fn apply(&self, i: [usize; 3], row: &mut [f32]) {
+        let n = row.len();
+        // SAFETY: the caller's promise.
+        unsafe {
+            match (self.scale.row(i, n), self.shift.as_ref().map(|s| s.row(i, n))) {
+                (Some(scale), None) => row.iter_mut().zip(scale).for_each(|(x, s)| *x += *x * s),
+                (Some(scale), Some(Some(shift))) => {
+                    for ((x, scale), shift) in row.iter_mut().zip(scale).zip(shift) {
+                        *x = (*x + *x * scale) + shift;
+                    }
+                }
+                _ => {
+                    for (i0, x) in row.iter_mut().enumerate() {
+                        let sum = *x + *x * self.scale.at(i0, i);
+                        *x = self.shift.as_ref().map_or(sum, |shift| sum + shift.at(i0, i));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A modulation.
+struct Modulated {
+    x: View,
+    scales: Scales,
+}
+
+impl Before for Modulated {
+    const NAME: &'static CStr = c"sd.modulate_convrot.cpu";
+    const FIRST: ggml_op = GGML_OP_CUSTOM;
+
+    fn count(nodes: &[&ggml_tensor]) -> usize {
+        usize::from(is::<Modulate>(nodes[0]))
+    }
+
+    fn read<'a>(nodes: &[&'a ggml_tensor]) -> Check<(Self, Inputs<'a>)> {
+        let (scales, mut inputs) = Scales::read(nodes[0])?;
+        let x = source(nodes[0], 0)?;
+        inputs.push(x);
+        Ok((Modulated { x: View::of(x), scales }, inputs))
+    }
+
+    unsafe fn row(&self, i: [usize; 3], to: &mut [f32]) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.x.copy(i, to);
+            self.scales.apply(i, to);
+        }
+    }
+}
+
+/// RMS_NORM, MUL, and perhaps a modulation.
+struct Normalised {
+    x: View,
+    eps: f32,
+    weight: View,
+    scales: Option<Scales>,
+}
+
+impl Before for Normalised {
+    const NAME: &'static CStr = c"sd.rms_norm_mul_convrot.cpu";
+    const FIRST: ggml_op = GGML_OP_RMS_NORM;
+
+    fn count(nodes: &[&ggml_tensor]) -> usize {
+        match nodes {
+            [norm, mul, ..] if mul.op != GGML_OP_MUL || !reads(mul, 0, norm) => 0,
+            [_, mul, next, ..] if is::<Modulate>(next) && reads(next, 0, mul) => 3,
+            [_, _, ..] => 2,
+            _ => 0,
+        }
+    }
+
+    fn read<'a>(nodes: &[&'a ggml_tensor]) -> Check<(Self, Inputs<'a>)> {
+        let (x, weight) = (source(nodes[0], 0)?, source(nodes[1], 1)?);
+        check::format(x, GGML_TYPE_F32, "the source of RMS_NORM")?;
+        check::numbers(weight, x.ne[0], "the weight")?;
+        if weight.ne[0] != x.ne[0] || nodes.iter().any(|t| t.ne != x.ne) {
+            return Err("shapes of the nodes differ".into());
+        }
+        let eps = shape::param_f32(nodes[0], 0);
+        if eps.is_nan() || eps < 0.0 {
+            return Err(format!("eps is {eps}, it must not be negative"));
+        }
+        let mut inputs = vec![x, weight];
+        let scales = nodes.get(2).map(|node| Scales::read(node)).transpose()?.map(|(scales, more)| {
+            inputs.extend(more);
+            scales
+        });
+        let (x, weight) = (View::of(x), View::of(weight));
+        Ok((Normalised { x, eps, weight, scales }, inputs))
+    }
+
+    unsafe fn row(&self, i: [usize; 3], to: &mut [f32]) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.x.copy(i, to);
+            let factor = native::rms_factor(to, self.eps);
+            let weight = self.weight.row([0; 3], to.len()).unwrap_or(&[]);
+            for (x, w) in to.iter_mut().zip(weight) {
+                *x = (*x * factor) * w;
+            }
+            if let Some(scales) = &self.scales {
+                scales.apply(i, to);
+            }
+        }
+    }
+}
+
+const fn rule<B: Before>() -> Entry {
+    Entry {
+        op: Quantize::NAME,
+        name: B::NAME,
+        desc: || ggml_ext_kernel_desc {
+            struct_size: size_of::<ggml_ext_kernel_desc>(),
+            name: B::NAME.as_ptr(),
+            op: GGML_OP_NONE,
+            op_name: std::ptr::null(),
+            priority: 0,
+            match_op: B::FIRST,
+            user_data: std::ptr::null_mut(),
+            supports: Some(supports::<B>),
+            preferred: None,
+            prepare: Some(prepare::<B>),
+            execute: Some(execute::<B>),
+            destroy: None,
+            r#match: Some(matches::<B>),
+            optimize: if B::FIRST.0 == GGML_OP_RMS_NORM.0 { Some(bring_together) } else { None },
+            scope: std::ptr::null_mut(),
+        },
+    }
+}
+
+/// Up to `LONGEST` nodes of the graph from `first` on.
+///
+/// # Safety
+/// The library's graph.
+unsafe fn nodes_from<'a>(graph: *mut ggml_cgraph, first: c_int) -> Vec<&'a ggml_tensor> {
+    // SAFETY: the caller's promise; numbers of nodes that are there.
+    unsafe {
+        let end = api::ggml_graph_n_nodes(graph).min(first.saturating_add(LONGEST as c_int));
+        (first.max(0)..end).map(|i| &*api::ggml_graph_node(graph, i)).collect()
+    }
+}
+
+unsafe extern "C" fn matches<B: Before>(graph: *mut ggml_cgraph, first: c_int, _: *mut c_void) -> c_int {
+    guard("match", || {
+        // SAFETY: the library's graph.
+        let nodes = unsafe { nodes_from(graph, first) };
+        let n = if nodes.len() < 2 { 0 } else { B::count(&nodes) };
+        match nodes.get(n) {
+            Some(last) if n > 0 && is::<Quantize>(last) && reads(last, 0, nodes[n - 1]) => n as c_int + 1,
+            _ => 0,
+        }
+    })
+}
+
+/// Moves RMS_NORM and MUL to their modulation: what makes its scale comes between them when a graph is built.
+unsafe extern "C" fn bring_together(graph: *mut ggml_cgraph, _: *mut c_void) {
+    const MOST: c_int = 24;
+    guard("optimize", || {
+        // SAFETY: the library's graph; numbers of nodes that are there.
+        unsafe {
+            let n = api::ggml_graph_n_nodes(graph);
+            let node = |i: c_int| &*api::ggml_graph_node(graph, i);
+            for first in 0..(n - 3).max(0) {
+                let (norm, mul) = (node(first), node(first + 1));
+                if norm.op != GGML_OP_RMS_NORM || mul.op != GGML_OP_MUL || !reads(mul, 0, norm) {
+                    continue;
+                }
+                // whoever reads them, or may write where they read
+                let stop = |t: &ggml_tensor| {
+                    let writes = !t.view_src.is_null()
+                        && !matches!(t.op, GGML_OP_VIEW | GGML_OP_RESHAPE | GGML_OP_PERMUTE | GGML_OP_TRANSPOSE);
+                    writes || t.src.iter().any(|&s| std::ptr::eq(s, mul) || std::ptr::eq(s, norm))
+                };
+                let at = (first + 2..n.min(first + 2 + MOST)).find(|&i| stop(node(i)));
+                if let Some(at) = at.filter(|&i| i > first + 2 && is::<Modulate>(node(i)) && reads(node(i), 0, mul)) {
+                    api::ggml_ext_graph_delay(graph, first, 2, at);
+                }
+            }
+        }
+    })
+}
+
+/// The nodes before the quantiser, and the quantiser.
+///
+/// # Safety
+/// The step is the library's, of a match.
+unsafe fn chain<'a, B: Before>(step: *const ggml_ext_step) -> Check<(B, Inputs<'a>, Node<'a, Quantize>)> {
+    // SAFETY: the caller's promise; what comes of it is used while the callback runs.
+    unsafe {
+        let n = usize::try_from((*step).n_nodes).unwrap_or(0);
+        let nodes: Vec<&ggml_tensor> = (0..n).map(|i| &**(*step).nodes.add(i)).collect();
+        let Some((last, before)) = nodes.split_last() else { return Err("there are no nodes".into()) };
+        let quantiser = Node::<Quantize>::read(last)?;
+        check::cpu_group(quantiser.attrs.group)?;
+        let (read, inputs) = B::read(before)?;
+        match inputs.iter().any(|&t| before.iter().any(|&node| std::ptr::eq(t, node))) {
+            false => Ok((read, inputs, quantiser)),
+            true => Err("an operand beside the chain is a node of it".into()),
+        }
+    }
+}
+
+unsafe extern "C" fn supports<B: Before>(step: *const ggml_ext_step, _: *mut c_void) -> bool {
+    guard("supports", || {
+        // SAFETY: the library's step, of a match.
+        unsafe { chain::<B>(step) }.map_or_else(|text| api::refuse(&text), |_| true)
+    })
+}
+
+unsafe extern "C" fn prepare<B: Before>(
+    step: *const ggml_ext_step,
+    out: *mut ggml_ext_prepared,
+    _: *mut c_void,
+) -> ggml_status {
+    guard("prepare", || {
+        // SAFETY: the library's step, of a match, and structure.
+        unsafe {
+            let overlap = (*step).overlap != 0;
+            prepared(out, chain::<B>(step).and_then(|(_, _, quantiser)| places(0, quantiser.dst, overlap)))
+        }
+    })
+}
+
+unsafe extern "C" fn execute<B: Before>(run: *const ggml_ext_run, _: *mut c_void) -> ggml_status {
+    guard("execute", || {
+        // SAFETY: the library's run of a match; tensors but inner nodes have their data.
+        status(unsafe {
+            chain::<B>((*run).step)
+                .and_then(|(before, inputs, quantiser)| {
+                    inputs.into_iter().try_for_each(aligned)?;
+                    Ok((before, quantiser))
+                })
+                .map_err(|text| Stop::Failed(GGML_STATUS_FAILED, text))
+                .and_then(|(before, quantiser)| {
+                    let (overlap, run) = ((*(*run).step).overlap != 0, Run::of(&*run));
+                    apart(&run, quantiser.dst, 0, overlap, |dst| compute(&before, &quantiser, &run, dst))
+                })
+        })
+    })
+}
+
+/// # Safety
+/// Tensors but inner nodes have their data, and `dst` has as many bytes as the result.
+unsafe fn compute<B: Before>(before: &B, quantiser: &Node<Quantize>, run: &Run, dst: Shared) -> Result<(), Stop> {
+    let (a, group) = (quantiser.src(0), quantiser.attrs.group as usize);
+    let Some(packed) = Packed::new(a.ne[0], shape::nrows(a)) else { return Ok(()) };
+    let ne = a.ne.map(|n| n as usize);
+    let (level, k) = (Level::best(), ne[0]);
+    run.try_parallel(|ith, nth| {
+        let mine = part(packed.rows, ith, nth);
+        let n = if mine.is_empty() { 0 } else { k };
+        let mut row = room::<f32>(n)?;
+        let mut scratch = room::<f32>(if group > 1 { n } else { 0 })?;
+        for r in mine {
+            // SAFETY: row `r` of the result and its scale are this thread's alone.
+            unsafe {
+                before.row([r % ne[1], r / ne[1] % ne[2], r / ne[1] / ne[2]], &mut row);
+                let to = std::slice::from_raw_parts_mut(dst.at(k * r).cast::<i8>(), k);
+                let (scale, _) = rotate::quantise(level, &row, &mut scratch, to, group);
+                dst.at(packed.scales + 4 * r).cast::<f32>().write_unaligned(scale);
+            }
+        }
+        Some(())
+    })?;
+    let scales_end = packed.scales + 4 * packed.rows;
+    // SAFETY: the result ends behind the scales; what holds nothing is zero.
+    unsafe {
+        dst.at(k * packed.rows).0.write_bytes(0, packed.scales - k * packed.rows);
+        dst.at(scales_end).0.write_bytes(0, shape::nbytes(quantiser.dst) - scales_end);
+    }
+    Ok(())
+}
