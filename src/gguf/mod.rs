@@ -214,3 +214,17 @@ fn read_tensors(meta: &Gguf, source: &mut (impl Read + Seek), no_alloc: bool) ->
     ctx.no_alloc = no_alloc;
     Ok(ctx)
 }
+
+#[cfg(test)]
+mod tests {
+    use ggml_oxide_gguf::builtin_type_layout;
+    use ggml_oxide_types::Type;
+
+    #[test]
+    fn files_hold_every_format() {
+        for id in -2..60 {
+            let size = Type::from_id(id).map(|ty| (ty.block_size() as u64, ty.block_bytes() as u64));
+            assert_eq!(builtin_type_layout(id).map(|l| (l.block_size, l.block_bytes)), size, "{id}");
+        }
+    }
+}

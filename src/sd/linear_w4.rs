@@ -38,7 +38,7 @@ pub const W4A8: i32 = GGML_W4_CONVROT_KIND_W4A8.0;
 /// Elements that share a scale, [`W4A8`].
 pub const BLOCK: i64 = 16;
 /// Format of those scales.
-pub const F8_E4M3: ggml_type = ggml_type(43);
+pub const F8_E4M3: ggml_type = GGML_TYPE_F8_E4M3;
 
 impl LinearAttrs {
     /// Number of the source that holds the bias.

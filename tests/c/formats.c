@@ -312,18 +312,18 @@ static void validation(void) {
     CHECK(!ggml_validate_row_data(GGML_TYPE_F32, bad, sizeof bad) && ggml_validate_row_data(GGML_TYPE_F32, bad, 8), "an infinity in f32");
     CHECK(ggml_validate_row_data(GGML_TYPE_I32, bad, sizeof bad) && !ggml_validate_row_data((enum ggml_type) -1, bad, 4) && !ggml_validate_row_data(GGML_TYPE_F32, NULL, 4), "whole numbers; no type; NULL");
     const uint8_t eight[4] = { 0x7e, 0x7f, 0x7b, 0x7c };
-    CHECK(ggml_validate_row_data((enum ggml_type) 43, eight, 1) && !ggml_validate_row_data((enum ggml_type) 43, eight + 1, 1), "f8_e4m3");
-    CHECK(ggml_validate_row_data((enum ggml_type) 44, eight + 2, 1) && !ggml_validate_row_data((enum ggml_type) 44, eight + 3, 1), "f8_e5m2");
+    CHECK(ggml_validate_row_data(GGML_TYPE_F8_E4M3, eight, 1) && !ggml_validate_row_data(GGML_TYPE_F8_E4M3, eight + 1, 1), "f8_e4m3");
+    CHECK(ggml_validate_row_data(GGML_TYPE_F8_E5M2, eight + 2, 1) && !ggml_validate_row_data(GGML_TYPE_F8_E5M2, eight + 3, 1), "f8_e5m2");
 }
 
 /* The 8-bit floats beyond upstream's formats: read only. */
 static void eight_bits(void) {
     int wrong = 0;
-    for (int t = 43; t <= 44; t++) {
+    for (int t = GGML_TYPE_F8_E4M3; t <= GGML_TYPE_F8_E5M2; t++) {
         const enum ggml_type            type = (enum ggml_type) t;
         const struct ggml_type_traits * f    = ggml_get_type_traits(type);
         CHECK(f && f->to_float && !f->from_float_ref && f->blck_size == 1 && f->type_size == 1 && !f->is_quantized, "%s: read only", name_of(t));
-        CHECK(strcmp(name_of(t), t == 43 ? "f8_e4m3" : "f8_e5m2") == 0, "type %d: %s", t, name_of(t));
+        CHECK(strcmp(name_of(t), t == GGML_TYPE_F8_E4M3 ? "f8_e4m3" : "f8_e5m2") == 0, "type %d: %s", t, name_of(t));
         uint8_t all[256];
         float   v[256];
         for (int i = 0; i < 256; i++) {
@@ -331,10 +331,10 @@ static void eight_bits(void) {
         }
         f->to_float(all, v, 256);
         for (int i = 0; i < 256; i++) {
-            const int   digits = t == 43 ? 3 : 2, bias = t == 43 ? 7 : 15, e = (i & 127) >> digits, m = i & ((1 << digits) - 1);
-            const bool  nan  = t == 43 ? (i & 127) == 127 : e == 31 && m;
+            const int   digits = t == GGML_TYPE_F8_E4M3 ? 3 : 2, bias = t == GGML_TYPE_F8_E4M3 ? 7 : 15, e = (i & 127) >> digits, m = i & ((1 << digits) - 1);
+            const bool  nan  = t == GGML_TYPE_F8_E4M3 ? (i & 127) == 127 : e == 31 && m;
             const float size = e == 0 ? ldexpf((float) m, 1 - bias - digits) : ldexpf((float) ((1 << digits) + m), e - bias - digits);
-            const float want = (i & 128 ? -1.0f : 1.0f) * (t == 44 && e == 31 ? INFINITY : size);
+            const float want = (i & 128 ? -1.0f : 1.0f) * (t == GGML_TYPE_F8_E5M2 && e == 31 ? INFINITY : size);
             wrong += nan ? !isnan(v[i]) : v[i] != want || !!signbit(v[i]) != (i >> 7);
         }
         CHECK(ggml_quantize_chunk(type, v, all, 0, 1, 32, NULL) == 0, "%s: no quantiser", name_of(t));

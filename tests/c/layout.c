@@ -62,7 +62,7 @@ int main(void) {
 
     SIZE(enum ggml_type, 4);
     SIZE(enum ggml_op, 4);
-    CHECK(GGML_OP_COUNT == 101 && GGML_TYPE_COUNT == 43 && GGUF_TYPE_COUNT == 13, "counts");
+    CHECK(GGML_OP_COUNT == 101 && GGML_TYPE_COUNT == 45 && GGUF_TYPE_COUNT == 13, "counts");
 
     /* what the library answers agrees with the header it was built with */
     struct ggml_context * ctx = ggml_init((struct ggml_init_params){ 4096, NULL, false });

@@ -14,7 +14,7 @@ static struct ggml_tensor * make(enum ggml_type type, int64_t a, int64_t b, int6
 }
 static struct ggml_tensor * f32(int64_t a, int64_t b) { return make(GGML_TYPE_F32, a, b, 1, 1); }
 static struct ggml_tensor * i8(int64_t a, int64_t b) { return make(GGML_TYPE_I8, a, b, 1, 1); }
-static struct ggml_tensor * f8(int64_t a, int64_t b) { return make((enum ggml_type) 43, a, b, 1, 1); }
+static struct ggml_tensor * f8(int64_t a, int64_t b) { return make(GGML_TYPE_F8_E4M3, a, b, 1, 1); }
 /* rows that do not follow each other */
 static struct ggml_tensor * gaps(enum ggml_type type, int64_t a, int64_t b) {
     struct ggml_tensor * t = make(type, a + 4, b, 1, 1);

@@ -30,8 +30,8 @@ static void facts(void) {
         CHECK(ggml_row_size((enum ggml_type) t, -block) == 0, "type %d: a row of a negative length", t);
     }
     CHECK(known >= 21, "%d formats", known);
-    const int none[] = { -1, 1000, INT32_MAX, INT32_MIN }; /* ids from GGML_TYPE_COUNT on may be formats beyond upstream's */
-    for (int i = 0; i < 4; i++) {
+    const int none[] = { -1, GGML_TYPE_COUNT, 1000, INT32_MAX, INT32_MIN };
+    for (int i = 0; i < 5; i++) {
         const enum ggml_type t = (enum ggml_type) none[i];
         CHECK(ggml_get_type_traits(t) == NULL, "type %d: no facts", none[i]);
         CHECK(ggml_type_size(t) == 0 && ggml_blck_size(t) == 0 && ggml_row_size(t, 32) == 0 && !ggml_is_quantized(t) && strcmp(ggml_type_name(t), "NONE") == 0, "type %d", none[i]);
@@ -139,8 +139,8 @@ static void rows(int t) {
             memset(to, 0xA5, size * ROWS + GUARD);
             const size_t n = ggml_quantize_chunk(type, in, to, 0, ROWS, ROW, weights ? im : NULL);
             if (n == 0 && kind == 0) {
-                /* plain numbers other than floats, and the formats that only products convert to */
-                const bool none = t == GGML_TYPE_I8 || t == GGML_TYPE_I16 || t == GGML_TYPE_I32 || t == GGML_TYPE_I64 || t == GGML_TYPE_F64 || t == GGML_TYPE_Q8_1 || t == GGML_TYPE_Q8_K;
+                /* plain numbers other than floats, the formats that only products convert to, and those that are only read */
+                const bool none = t == GGML_TYPE_F8_E4M3 || t == GGML_TYPE_F8_E5M2 || t == GGML_TYPE_I8 || t == GGML_TYPE_I16 || t == GGML_TYPE_I32 || t == GGML_TYPE_I64 || t == GGML_TYPE_F64 || t == GGML_TYPE_Q8_1 || t == GGML_TYPE_Q8_K;
                 CHECK(none, "%s has no quantiser", ggml_type_name(type));
                 goto out;
             }

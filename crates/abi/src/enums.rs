@@ -11,7 +11,11 @@ pub enum ggml_status {
 }
 
 c_enum! {
-/// Element and block formats. Values are those of the gguf file format; gaps are formats that were withdrawn.
+/// Element and block formats. Values are those of the gguf file format; gaps are formats that were withdrawn. The 8-bit floats are those
+/// of the ggml that stable-diffusion.cpp brings along, and can only be read.
+///
+/// So `GGML_TYPE_COUNT` is 2 above upstream's: no format may have the number that programs use for "no format" and for the length of
+/// their tables. A loop over formats meets two more, with names and sizes, that nothing can be encoded to.
 pub enum ggml_type {
     GGML_TYPE_F32 = 0,
     GGML_TYPE_F16 = 1,
@@ -48,7 +52,9 @@ pub enum ggml_type {
     GGML_TYPE_NVFP4 = 40,
     GGML_TYPE_Q1_0 = 41,
     GGML_TYPE_Q2_0 = 42,
-    GGML_TYPE_COUNT = 43,
+    GGML_TYPE_F8_E4M3 = 43,
+    GGML_TYPE_F8_E5M2 = 44,
+    GGML_TYPE_COUNT = 45,
 }
 }
 

@@ -23,13 +23,14 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Names below 160 bytes, strings and arrays up to 2^30, and the types of ggml 0.26.
+    /// Names below 160 bytes, strings and arrays up to 2^30, and the types of [`builtin_type_layout`].
     fn default() -> Self {
         Limits { max_name: 160, max_string: 1 << 30, max_array: 1 << 30, type_layout: builtin_type_layout }
     }
 }
 
-/// Layout of the tensor types of ggml 0.26; ids of removed types and ids never given are `None`.
+/// Layout of the tensor types of ggml 0.26 and of the 8-bit floats of stable-diffusion.cpp's ggml; ids of removed types and ids never
+/// given are `None`.
 pub fn builtin_type_layout(id: i32) -> Option<TypeLayout> {
     let (block_size, block_bytes) = match id {
         0 => (1, 4),      // f32
@@ -67,6 +68,8 @@ pub fn builtin_type_layout(id: i32) -> Option<TypeLayout> {
         40 => (64, 36),   // nvfp4
         41 => (128, 18),  // q1_0
         42 => (64, 18),   // q2_0
+        43 => (1, 1),     // f8_e4m3
+        44 => (1, 1),     // f8_e5m2
         _ => return None,
     };
     Some(TypeLayout { block_size, block_bytes })

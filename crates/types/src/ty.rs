@@ -4,9 +4,6 @@
 /// Elements in a K-quant super-block.
 pub const QK_K: usize = 256;
 
-/// Upstream's `GGML_TYPE_COUNT`; ids from here on are the fork's.
-pub const UPSTREAM_COUNT: i32 = 43;
-
 macro_rules! formats {
     ($($variant:ident = $id:literal, $name:literal, $block:literal, $bytes:literal, $quant:literal;)*) => {
         /// An element or block format. A value exists only for ids in use: removed ids have none.

@@ -208,9 +208,9 @@ pub fn half(bits: u16) -> f64 {
 }
 
 /// The 8-bit floats beyond upstream's formats.
-pub const F8_E4M3: ggml_type = ggml_type(43);
+pub const F8_E4M3: ggml_type = GGML_TYPE_F8_E4M3;
 /// See [`F8_E4M3`].
-pub const F8_E5M2: ggml_type = ggml_type(44);
+pub const F8_E5M2: ggml_type = GGML_TYPE_F8_E5M2;
 
 /// An 8-bit float as a number.
 pub fn eight(ty: ggml_type, bits: u8) -> f64 {

@@ -4,7 +4,7 @@ use super::api::*;
 use super::{computed, floats, formulas, same};
 use reference::*;
 
-const F8_E4M3: ggml_type = ggml_type(43);
+const F8_E4M3: ggml_type = GGML_TYPE_F8_E4M3;
 
 #[derive(Clone, Copy, Debug)]
 struct Case {
