@@ -69,7 +69,8 @@ static float * result(const struct run * r) {
 static bool print_cases(struct bench_case * cases, int rounds) {
     float * plain = result(&cases[0].run);
     bool    ok    = plain != NULL;
-    printf("   %-36s %6s %9s %8s %14s %16s %9s\n", "fusions", "nodes", "launches", "fused", "no memory, KB", "compute buffer, KB", "ms");
+    printf("   %-36s %6s %9s %8s %14s %16s %11s %9s\n", "fusions", "nodes", "launches", "fused", "no memory, KB", "compute buffer, KB", "median, ms",
+           "best");
     for (int i = 0; ok && i < CASES; i++) {
         struct bench_case * c    = &cases[i];
         char *              json = explain(c->run.sched, GGML_EXT_EXPLAIN_JSON);
@@ -77,8 +78,8 @@ static bool print_cases(struct bench_case * cases, int rounds) {
         ok                       = json && mine;
         if (ok) {
             qsort(c->ms, (size_t) rounds, sizeof *c->ms, by_value);
-            printf("   %-36s %6lld %9lld %8lld %14lld %18zu %9.2f\n", c->name, total(json, "nodes"), total(json, "launches"),
-                   total(json, "fused_nodes"), total(json, "skipped_bytes") / 1024, c->memory / 1024, c->ms[rounds / 2]);
+            printf("   %-36s %6lld %9lld %8lld %14lld %18zu %11.2f %9.2f\n", c->name, total(json, "nodes"), total(json, "launches"),
+                   total(json, "fused_nodes"), total(json, "skipped_bytes") / 1024, c->memory / 1024, c->ms[rounds / 2], c->ms[0]);
             if (memcmp(plain, mine, ggml_nbytes(c->run.result)) != 0) {
                 printf("   the result differs from that without fusions\n");
                 ok = false;
@@ -115,7 +116,7 @@ bool bench_block(const struct model * m, ggml_backend_t backend, int rounds) {
         char * text = explain(cases[CASES - 1].run.sched, GGML_EXT_EXPLAIN_TEXT);
         ok          = text != NULL;
         printf("-- the plan of a block, all fusions\n%s", ok ? text : "");
-        printf("-- a block, median of %d runs of each, in turn\n", rounds);
+        printf("-- a block, %d runs of each, in turn\n", rounds);
         free(text);
         ok = ok && print_cases(cases, rounds);
         ok = ok && (cases[CASES - 1].memory < cases[0].memory || (printf("   fusions save no memory\n"), false));

@@ -40,7 +40,7 @@ static struct ggml_tensor * linear(struct builder * b, const struct linear * l, 
     struct ggml_context * ctx = b->ctx;
     struct ggml_tensor *  int8 = NULL, *round = NULL, *plain = NULL;
     if (a.packed) {
-        int8 = ggml_mul_mat_i8_tensorwise(ctx, l->i8, a.packed, ggml_reshape_1d(ctx, l->scale, l->scale->ne[1]), NULL, GROUP);
+        int8 = ggml_mul_mat_i8_tensorwise(ctx, l->i8, a.packed, l->scale, NULL, GROUP);
     }
     if (a.rounded) {
         round = ggml_mul_mat(ctx, l->rounded, a.rounded);

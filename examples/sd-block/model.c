@@ -33,7 +33,7 @@ struct loader {
     bool           ok;
 };
 
-/* A tensor of the file, of which rows from `row` on are wanted: [k, rows], or `k` elements where `rows` is 0. */
+/* A tensor of the file, of which rows from `row` on are wanted: [k, rows], [rows] where k is 1, or `k` elements where `rows` is 0. */
 static struct ggml_tensor * part(struct loader * l, const struct st_file * file, const char * name, enum ggml_type type, int64_t k,
                                  int64_t row, int64_t rows) {
     const struct st_tensor * t       = st_find(file, name);
@@ -47,7 +47,7 @@ static struct ggml_tensor * part(struct loader * l, const struct st_file * file,
         l->ok = bad(name, "has another shape");
         return NULL;
     }
-    struct ggml_tensor * to = rows ? ggml_new_tensor_2d(l->m->ctx, type, k, rows) : ggml_new_tensor_1d(l->m->ctx, type, k);
+    struct ggml_tensor * to = rows && k > 1 ? ggml_new_tensor_2d(l->m->ctx, type, k, rows) : ggml_new_tensor_1d(l->m->ctx, type, k == 1 ? rows : k);
     if (!to || l->n == (int) (sizeof l->fills / sizeof *l->fills)) {
         l->ok = failed("loading");
         return NULL;

@@ -385,7 +385,7 @@ unsafe fn compute<B: Before>(before: &B, quantiser: &Node<Quantize>, run: &Run, 
         let mine = part(packed.rows, ith, nth);
         let n = if mine.is_empty() { 0 } else { k };
         let mut row = room::<f32>(n)?;
-        let mut scratch = room::<f32>(if group > 1 { n } else { 0 })?;
+        let mut scratch = room::<f32>(if group > 1 { n.checked_next_multiple_of(64)? } else { 0 })?;
         for r in mine {
             // SAFETY: row `r` of the result and its scale are this thread's alone.
             unsafe {
