@@ -136,7 +136,13 @@ typedef struct { uint16_t bits; } ggml_bf16_t;
 /* Position streams of a multi-section rope. */
 #define GGML_MROPE_SECTIONS 4
 
-/* Element and block formats. Values are those of the gguf file format; gaps are formats that were withdrawn. */
+/*
+ Element and block formats. Values are those of the gguf file format; gaps are formats that were withdrawn. The 8-bit floats are those
+ of the ggml that stable-diffusion.cpp brings along, and can only be read.
+
+ So `GGML_TYPE_COUNT` is 2 above upstream's: no format may have the number that programs use for "no format" and for the length of
+ their tables. A loop over formats meets two more, with names and sizes, that nothing can be encoded to.
+ */
 enum ggml_type {
   GGML_TYPE_F32 = 0,
   GGML_TYPE_F16 = 1,
@@ -173,7 +179,9 @@ enum ggml_type {
   GGML_TYPE_NVFP4 = 40,
   GGML_TYPE_Q1_0 = 41,
   GGML_TYPE_Q2_0 = 42,
-  GGML_TYPE_COUNT = 43,
+  GGML_TYPE_F8_E4M3 = 43,
+  GGML_TYPE_F8_E5M2 = 44,
+  GGML_TYPE_COUNT = 45,
 };
 
 /* What a node computes. */
