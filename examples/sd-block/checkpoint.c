@@ -140,11 +140,11 @@ static struct st_tensor * declare(struct st_tensor * t, const struct weight * w,
     const int stem = (int) strlen(w->name) - (int) strlen("weight");
     memset(t, 0, sizeof *t);
     if (end) {
-        snprintf(t->name, sizeof t->name, "%.*s%s", stem, w->name, end);
+        snprintf(t->name, sizeof t->name, "%.*s%.30s", stem, w->name, end);
     } else {
-        snprintf(t->name, sizeof t->name, "%s", w->name);
+        snprintf(t->name, sizeof t->name, "%.95s", w->name);
     }
-    snprintf(t->type, sizeof t->type, "%s", type);
+    snprintf(t->type, sizeof t->type, "%.7s", type);
     t->n_dims   = k ? 2 : 1;
     t->shape[0] = n;
     t->shape[1] = k;
