@@ -143,6 +143,37 @@ mod tests {
         }
     }
 
+    /// Two threads meet, one of them after the other has begun to `wait`; how often one looks then.
+    fn late(barrier: &Barrier, wait: impl Fn() -> bool) -> u32 {
+        std::thread::scope(|s| {
+            let early = s.spawn(|| barrier.wait(|| false));
+            while !wait() {
+                std::thread::yield_now();
+            }
+            barrier.wait(|| false);
+            assert!(early.join().is_ok_and(|bit| !bit));
+        });
+        barrier.spins()
+    }
+
+    #[test]
+    fn waits_that_end_in_sleep_are_shorter_next_time() {
+        let barrier = Barrier::new(2, 640, 100);
+        let asleep = || barrier.sleepers.load(Ordering::SeqCst) == 1;
+        assert_eq!([late(&barrier, asleep), late(&barrier, asleep), late(&barrier, asleep)], [50, 25, 20]);
+        assert_eq!(late(&barrier, asleep), 20, "a thread always looks a few times");
+    }
+
+    #[test]
+    fn waits_that_end_in_time_are_longer_next_time() {
+        // so many looks that the wait ends in time
+        const SPINS: u32 = 1 << 28;
+        let barrier = Barrier::new(2, SPINS + SPINS / 2, SPINS);
+        let arrived = || barrier.arrived.0.load(Ordering::SeqCst) == 1;
+        assert_eq!([late(&barrier, arrived), late(&barrier, arrived)], [SPINS + SPINS / 4 + 1, SPINS + SPINS / 2]);
+        assert_eq!(late(&barrier, arrived), SPINS + SPINS / 2);
+    }
+
     #[test]
     fn a_broken_barrier_lets_sleepers_go() {
         let barrier = Barrier::new(3, 0, 0);
