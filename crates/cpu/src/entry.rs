@@ -1,6 +1,6 @@
 //! What a family of operators tells the table of each of them.
 
-use crate::node::Node;
+use crate::node::{src, Node};
 use crate::team::Team;
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;
@@ -22,16 +22,26 @@ pub fn no_work(_: &ggml_tensor, _: usize) -> usize {
     0
 }
 
-/// Elements of the result below which sharing out costs more than it gives, for kernels of a few operations per element.
+/// Elements below which sharing out costs more than it gives, for kernels of a few operations per element.
 const SMALL: i64 = 8192;
 
-/// All threads, or one for a small result: for kernels of a few operations per element.
-pub fn tasks_by_size(op: &ggml_tensor, nth: usize) -> usize {
-    if shape::nelements(op) < SMALL {
+/// All threads, or one for few elements: for kernels of a few operations per element.
+pub fn tasks_for(elements: i64, nth: usize) -> usize {
+    if elements < SMALL {
         1
     } else {
         nth
     }
+}
+
+/// As [`tasks_for`] the elements of the result.
+pub fn tasks_by_size(op: &ggml_tensor, nth: usize) -> usize {
+    tasks_for(shape::nelements(op), nth)
+}
+
+/// As [`tasks_for`] the elements of the result or of the first source, whichever has more.
+pub fn tasks_by_larger(op: &ggml_tensor, nth: usize) -> usize {
+    tasks_for(src(op, 0).map_or(0, shape::nelements).max(shape::nelements(op)), nth)
 }
 
 /// All threads.

@@ -3,7 +3,7 @@
 //! f32 results with packed rows; sources in any layout, gradients f32, f16 or bf16.
 
 use super::pooling::{inside, value};
-use crate::entry::{no_work, OpEntry};
+use crate::entry::{no_work, tasks_by_larger, OpEntry};
 use crate::node::{src, Node, View};
 use crate::team::Team;
 use ggml_oxide_abi::*;
@@ -11,21 +11,10 @@ use ggml_oxide_shape as shape;
 use ggml_oxide_types::float::{bf16_to_f32, f16_to_f32};
 
 /// Gradient of patches back to the image; `src[1]` only gives the kernel's size.
-pub static IM2COL_BACK: OpEntry = OpEntry { supports, work: no_work, n_tasks, run };
+pub static IM2COL_BACK: OpEntry = OpEntry { supports, work: no_work, n_tasks: tasks_by_larger, run };
 /// Gradient of POOL_2D back to its source, which is `src[1]`. Of equal elements of a window, the first is its largest.
-pub static POOL_2D_BACK: OpEntry = OpEntry { supports: supports_pool, work: no_work, n_tasks, run: run_pool };
-
-/// Elements of the gradient and of the result below which sharing out costs more than it gives.
-const SMALL: i64 = 8192;
-
-fn n_tasks(op: &ggml_tensor, nth: usize) -> usize {
-    let grad = src(op, 0).map_or(0, shape::nelements);
-    if shape::nelements(op).max(grad) < SMALL {
-        1
-    } else {
-        nth
-    }
-}
+pub static POOL_2D_BACK: OpEntry =
+    OpEntry { supports: supports_pool, work: no_work, n_tasks: tasks_by_larger, run: run_pool };
 
 type Rule = Result<(), &'static str>;
 

@@ -1,7 +1,8 @@
 //! Convolutions and pooling.
 //!
 //! [`patches`] describes any convolution's windows and hands them to the gemm crate, so that no im2col matrix needs to exist;
-//! `im2col` writes that matrix where a graph asks for it, `back` takes gradients the other way; [`fuse`] finds the chains that only ask for it to multiply it.
+//! `im2col` writes that matrix where a graph asks for it, `back` takes gradients the other way; [`fuse`] finds the chains that only
+//! ask for it to multiply it.
 
 mod back;
 mod depthwise;

@@ -7,7 +7,7 @@ use super::rows::{self, CHUNK};
 use super::rules::*;
 use super::vec::map::map2;
 use super::vec::reduce;
-use crate::entry::{all_tasks, no_work, OpEntry};
+use crate::entry::{no_work, tasks_by_larger, OpEntry};
 use crate::node::{src, Node};
 use crate::team::Team;
 use ggml_oxide_abi::*;
@@ -93,18 +93,6 @@ fn supports_repeat(op: &ggml_tensor) -> Rule {
     ensure(shape::can_repeat(op, s), "the result must repeat to the source's shape")
 }
 
-/// Elements of the source below which sharing out costs more than it gives.
-const SMALL: i64 = 8192;
-
-fn tasks(op: &ggml_tensor, nth: usize) -> usize {
-    let large = src(op, 0).is_ok_and(|s| shape::nelements(s) >= SMALL) || shape::nelements(op) >= SMALL;
-    if large {
-        all_tasks(op, nth)
-    } else {
-        1
-    }
-}
-
 /// Elements of a row that a thread takes at least.
 const STRIPE: usize = 16;
 
@@ -145,7 +133,8 @@ fn supports_get_rows(op: &ggml_tensor) -> Rule {
 }
 
 /// REPEAT_BACK.
-pub static REPEAT_BACK: OpEntry = OpEntry { supports: supports_repeat, work: no_work, n_tasks: tasks, run: run_repeat };
+pub static REPEAT_BACK: OpEntry =
+    OpEntry { supports: supports_repeat, work: no_work, n_tasks: tasks_by_larger, run: run_repeat };
 /// GET_ROWS_BACK. An index outside the rows fails the node; nothing is written outside.
 pub static GET_ROWS_BACK: OpEntry =
-    OpEntry { supports: supports_get_rows, work: no_work, n_tasks: tasks, run: run_get_rows };
+    OpEntry { supports: supports_get_rows, work: no_work, n_tasks: tasks_by_larger, run: run_get_rows };

@@ -6,11 +6,10 @@
 use super::rows;
 use super::rules::*;
 use super::vec::{dispatch, math, reduce, Kernel, Lanes, LANES};
-use crate::entry::{all_tasks, no_work, tasks_by_size, OpEntry};
+use crate::entry::{no_work, tasks_by_larger, tasks_by_size, OpEntry};
 use crate::node::{src, Node, View};
 use crate::team::Team;
 use ggml_oxide_abi::*;
-use ggml_oxide_shape as shape;
 
 /// Values that are added in f32 before they go into f64.
 const BLOCK: usize = 1024;
@@ -173,13 +172,6 @@ fn work(_: &ggml_tensor, _: usize) -> usize {
     PARTS * 8
 }
 
-fn tasks(op: &ggml_tensor, nth: usize) -> usize {
-    match src(op, 0) {
-        Ok(x) if shape::nelements(x) < 8192 => 1,
-        _ => all_tasks(op, nth),
-    }
-}
-
 fn run(node: &Node, team: &Team) {
     let (d, x, labels) = (node.out(), node.arg(0), node.arg(1));
     let (n, rows) = (x.ne[0], x.nrows());
@@ -252,7 +244,7 @@ fn supports_back(op: &ggml_tensor) -> Rule {
 }
 
 /// CROSS_ENTROPY_LOSS.
-pub static LOSS: OpEntry = OpEntry { supports, work, n_tasks: tasks, run };
+pub static LOSS: OpEntry = OpEntry { supports, work, n_tasks: tasks_by_larger, run };
 /// CROSS_ENTROPY_LOSS_BACK.
 pub static LOSS_BACK: OpEntry =
     OpEntry { supports: supports_back, work: no_work, n_tasks: tasks_by_size, run: run_back };
