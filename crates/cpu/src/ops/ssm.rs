@@ -86,7 +86,7 @@ fn supports_conv(op: &ggml_tensor) -> Rule {
     ensure(w.ne[2] == 1 && w.ne[3] == 1 && x.ne[3] == 1, "there must be a matrix of taps, and inputs in 3 dimensions")?;
     ensure(x.ne[1] == w.ne[1], "there must be taps for each channel")?;
     ensure(
-        op.ne == [x.ne[1], x.ne[0] - w.ne[0] + 1, x.ne[2], 1],
+        op.ne == [x.ne[1], (x.ne[0] - w.ne[0]).saturating_add(1), x.ne[2], 1],
         "the result must be channels, inputs less taps plus one, sequences",
     )
 }
@@ -276,8 +276,15 @@ impl Kernel for Scan {
     }
 }
 
-/// Rows of a head that one thread takes at a time.
-const ROWS: usize = 16;
+/// Rows of a head that one thread takes at a time. Each time begins with the numbers of its tokens, so a whole head of most models
+/// where there are heads enough for all threads.
+fn rows_at_once(heads: usize, nth: usize) -> usize {
+    if heads < 4 * nth {
+        16
+    } else {
+        64
+    }
+}
 
 fn run_scan(node: &Node, team: &Team) {
     let [s, x, dt, a, b, c, ids] = std::array::from_fn(|i| node.arg(i));
@@ -286,9 +293,10 @@ fn run_scan(node: &Node, team: &Team) {
     let per_group = heads / b.ne[1].max(1);
     let out = node.out().data.cast::<f32>();
     let states = out.wrapping_add(dim * heads * tokens * seqs);
-    let blocks = dim.div_ceil(ROWS);
+    let rows = rows_at_once(heads * seqs, team.nth());
+    let blocks = dim.div_ceil(rows);
     for task in team.range(blocks * heads * seqs) {
-        let (row, head, seq) = (task % blocks * ROWS, task / blocks % heads, task / (blocks * heads));
+        let (row, head, seq) = (task % blocks * rows, task / blocks % heads, task / (blocks * heads));
         // SAFETY: there is an index for each sequence (checked).
         let id = unsafe { ids.at(seq, [0; 3]).cast::<i32>().read_unaligned() };
         let Some(id) = usize::try_from(id).ok().filter(|&id| id < s.ne[3]) else {
@@ -297,7 +305,7 @@ fn run_scan(node: &Node, team: &Team) {
         let at = (seq * heads + head) * dim + row;
         let kernel = Scan {
             d_state,
-            rows: (dim - row).min(ROWS),
+            rows: (dim - row).min(rows),
             tokens,
             start: s.row([row, head, id]),
             start_nb1: s.nb[1],

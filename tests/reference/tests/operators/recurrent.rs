@@ -65,7 +65,7 @@ fn scans() -> Vec<Scan> {
         Scan { tokens: 0, ..one },
         two,
         Scan { tokens: 70, dim: 5, keep: 3, seqs: 1, ..two },
-        Scan { d_state: 33, dim: 17, heads: 3, groups: 3, tokens: 9, keep: 12, ..two },
+        Scan { d_state: 33, dim: 67, heads: 3, groups: 3, tokens: 9, keep: 12, ..two },
         Scan { d_state: 256, dim: 4, groups: 1, ..two },
         Scan { d_state: 5, dim: 3, heads: 2, tokens: 130, keep: 2, ..two },
         Scan { d_state: 1, dim: 2, ..two },
