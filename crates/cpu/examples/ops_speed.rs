@@ -147,6 +147,18 @@ fn training(b: &Bench) {
     });
 }
 
+/// Relative positions of a picture's windows and of all of it.
+fn positions(b: &Bench) {
+    for (ty, format) in [(H, "f16"), (F, "f32")] {
+        for (c, n) in [(64, 14), (80, 14), (64, 64), (80, 64)] {
+            b.run(&format!("get_rel_pos {format} [{c},{n},{n}]"), None, |w| {
+                let x = w.random(ty, [c, 2 * n - 1, 1, 1], [0, 1, 2, 3], 0, &mut Rng(1));
+                w.node(GGML_OP_GET_REL_POS, H, [c, n, n, 1], &[x], &[])
+            });
+        }
+    }
+}
+
 /// Operators that carry a state, at shapes of models: name, operations for each token, operator, sources for as many tokens as are
 /// asked for, result for them.
 fn sequences(b: &Bench) {
@@ -218,6 +230,7 @@ fn main() {
     let threads = args.next().map_or(2, |a| a.parse().unwrap());
     let b = Bench { threads, only: args.next().unwrap_or_default(), pool: Pool::new(threads).unwrap() };
     sequences(&b);
+    positions(&b);
     let order = [0, 1, 2, 3];
     let img = [256, 256, 64, 1];
     let new = |w: &mut World, ty, ne, order, seed| w.random(ty, ne, order, 0, &mut Rng(seed));

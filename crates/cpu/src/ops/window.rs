@@ -108,16 +108,18 @@ impl Kernel for Backwards {
             for row in 0..self.rows {
                 let from = self.from.sub(row * self.from_nb1).cast::<u16>();
                 let to = self.to.add(row * self.to_nb1).cast::<u16>();
-                let mut i = 0;
                 // two elements are one lane
-                while i + 2 * LANES <= self.n {
+                let Some(last) = self.n.checked_sub(2 * LANES) else {
+                    for i in 0..self.n {
+                        to.add(i).write_unaligned(from.add(i).read_unaligned());
+                    }
+                    continue;
+                };
+                for i in (0..last).step_by(2 * LANES) {
                     V::load(from.add(i).cast()).store(to.add(i).cast());
-                    i += 2 * LANES;
                 }
-                while i < self.n {
-                    to.add(i).write_unaligned(from.add(i).read_unaligned());
-                    i += 1;
-                }
+                // may lie over the one before
+                V::load(from.add(last).cast()).store(to.add(last).cast());
             }
         }
     }
