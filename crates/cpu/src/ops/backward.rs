@@ -8,7 +8,7 @@ use super::rules::*;
 use super::vec::map::{map2, Map2};
 use super::vec::{math, reduce, Lanes};
 use crate::entry::{no_work, tasks_by_size, OpEntry};
-use crate::node::{src, Node, View};
+use crate::node::{src, Node};
 use crate::team::Team;
 use ggml_oxide_abi::*;
 
@@ -47,11 +47,6 @@ fn supports_silu(op: &ggml_tensor) -> Rule {
     float(op)
 }
 
-/// Row `i` of an f32 source, as [`rows::pairs`] takes it.
-fn row(v: &View, i: [usize; 3]) -> (ggml_type, *const u8, usize) {
-    (GGML_TYPE_F32, v.row(i).cast_const(), v.nb[0])
-}
-
 fn supports_rows(op: &ggml_tensor) -> Rule {
     for t in [op, src(op, 0)?, src(op, 1)?] {
         same_shape(op, t)?;
@@ -86,14 +81,14 @@ fn run_rms(node: &Node, team: &Team) {
         let o = d.row(i).cast::<f32>();
         // SAFETY: the views are good for their shapes; this row of dst is this thread's and packed.
         unsafe {
-            rows::pairs(row(&g, i), row(&x, i), n, |_, g, x, k| {
+            rows::pairs(rows::row(&g, i), rows::row(&x, i), n, |_, g, x, k| {
                 xx += reduce::sum_sq(x, k);
                 xg += reduce::dot(x, g, k);
             });
             let plain = PLAIN.contains(&xx) && xg.is_finite();
             if !plain {
                 (xx, xg) = (0.0, 0.0);
-                rows::pairs(row(&g, i), row(&x, i), n, |_, g, x, k| {
+                rows::pairs(rows::row(&g, i), rows::row(&x, i), n, |_, g, x, k| {
                     for j in 0..k {
                         let (g, x) = (f64::from(*g.add(j)), f64::from(*x.add(j)));
                         xx += x * x;
@@ -103,7 +98,7 @@ fn run_rms(node: &Node, team: &Team) {
             }
             let mean = xx / n as f64 + eps;
             let (c, r) = (xg / n as f64 / mean, 1.0 / mean.sqrt());
-            rows::pairs(row(&g, i), row(&x, i), n, |at, g, x, k| {
+            rows::pairs(rows::row(&g, i), rows::row(&x, i), n, |at, g, x, k| {
                 if plain {
                     return map2(RmsBack { c: c as f32, r: r as f32 }, g, x, o.add(at), k);
                 }
@@ -123,9 +118,9 @@ fn supports_rms(op: &ggml_tensor) -> Rule {
 
 /// `(g - dot) * y * scale`: the first argument is `g`.
 #[derive(Clone, Copy)]
-struct SoftMaxBack {
-    dot: f32,
-    scale: f32,
+pub(super) struct SoftMaxBack {
+    pub dot: f32,
+    pub scale: f32,
 }
 
 impl Map2 for SoftMaxBack {
@@ -144,9 +139,9 @@ fn run_soft_max(node: &Node, team: &Team) {
         let o = d.row(i).cast::<f32>();
         // SAFETY: the views are good for their shapes; this row of dst is this thread's and packed.
         unsafe {
-            rows::pairs(row(&g, i), row(&y, i), n, |_, g, y, k| dot += reduce::dot(g, y, k));
+            rows::pairs(rows::row(&g, i), rows::row(&y, i), n, |_, g, y, k| dot += reduce::dot(g, y, k));
             let m = SoftMaxBack { dot: dot as f32, scale };
-            rows::pairs(row(&g, i), row(&y, i), n, |at, g, y, k| map2(m, g, y, o.add(at), k));
+            rows::pairs(rows::row(&g, i), rows::row(&y, i), n, |at, g, y, k| map2(m, g, y, o.add(at), k));
         }
     }
 }

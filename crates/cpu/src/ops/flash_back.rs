@@ -4,43 +4,17 @@
 //! `h % k2`. f32, f16 and bf16 in any layout. A thread takes all heads that read one `k`, one after the other, so that each sum has
 //! one order.
 
+use super::backward::SoftMaxBack;
 use super::rows;
 use super::rules::*;
 use super::softmax;
-use super::vec::map::{map2, Map2};
-use super::vec::{reduce, Lanes};
+use super::vec::map::{map2, AddTimes};
+use super::vec::reduce;
 use crate::entry::OpEntry;
 use crate::node::{src, Node, View};
 use crate::team::Team;
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;
-
-/// `y + x * a`: the first argument is `x`.
-#[derive(Clone, Copy)]
-struct Plus(f32);
-
-impl Map2 for Plus {
-    #[inline(always)]
-    unsafe fn f<V: Lanes>(self, x: V, y: V) -> V {
-        // SAFETY: the caller's promise about V.
-        unsafe { x.fma(V::splat(self.0), y) }
-    }
-}
-
-/// `(x - dot) * weight * scale`: the first argument is `x`.
-#[derive(Clone, Copy)]
-struct Logits {
-    dot: f32,
-    scale: f32,
-}
-
-impl Map2 for Logits {
-    #[inline(always)]
-    unsafe fn f<V: Lanes>(self, x: V, weight: V) -> V {
-        // SAFETY: the caller's promise about V.
-        unsafe { x.sub(V::splat(self.dot)).mul(weight).mul(V::splat(self.scale)) }
-    }
-}
 
 /// Where the gradients of q, k and v start in the result, in elements, and where they end; each is filled up to 16 bytes.
 fn places(len: [usize; 3]) -> Option<[usize; 4]> {
@@ -86,12 +60,8 @@ impl Own {
 /// # Safety
 /// The view is good for the row, `buf` for as many values.
 unsafe fn packed(v: &View, i: [usize; 3], buf: *mut f32) -> *const f32 {
-    if v.ty == GGML_TYPE_F32 && (v.nb[0] == 4 || v.ne[0] == 1) {
-        return v.row(i).cast();
-    }
     // SAFETY: the caller's promise.
-    unsafe { rows::load(v.ty, v.row(i), v.nb[0], buf, v.ne[0]) };
-    buf
+    unsafe { rows::values(v.ty, v.row(i), v.nb[0], buf, v.ne[0]) }
 }
 
 /// Sources and places of the gradients of a node.
@@ -132,17 +102,17 @@ impl Job {
                 own.logits.write_bytes(0, seen);
                 for c in 0..dim {
                     let (values, d) = (packed(v, [c, i2, i3], own.values), *d.add(c));
-                    map2(Plus(d), values, own.logits, own.logits, seen);
+                    map2(AddTimes(d), own.logits, values, own.logits, seen);
                     let gv = at(gv, v, [c, i2, i3]);
-                    map2(Plus(d), own.weights, gv, gv, seen);
+                    map2(AddTimes(d), gv, own.weights, gv, seen);
                 }
                 let dot = reduce::dot(own.weights, own.logits, seen) as f32;
-                map2(Logits { dot, scale }, own.logits, own.weights, own.logits, seen);
+                map2(SoftMaxBack { dot, scale }, own.logits, own.weights, own.logits, seen);
                 for c in 0..seen {
                     let x = *own.logits.add(c);
-                    map2(Plus(x), packed(k, [c, i2, i3], own.key), gq, gq, dim);
+                    map2(AddTimes(x), gq, packed(k, [c, i2, i3], own.key), gq, dim);
                     let gk = at(gk, k, [c, i2, i3]);
-                    map2(Plus(x), query, gk, gk, dim);
+                    map2(AddTimes(x), gk, query, gk, dim);
                 }
             }
         }

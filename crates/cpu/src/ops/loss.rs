@@ -160,11 +160,6 @@ unsafe fn soft_max(x: &View, i: [usize; 3]) -> (f32, f64) {
     (max, sum)
 }
 
-/// Row `i` of an f32 source, as [`rows::pairs`] takes it.
-fn row(v: &View, i: [usize; 3]) -> (ggml_type, *const u8, usize) {
-    (GGML_TYPE_F32, v.row(i).cast_const(), v.nb[0])
-}
-
 /// Partial sums over rows.
 const PARTS: usize = 64;
 
@@ -185,7 +180,7 @@ fn run(node: &Node, team: &Team) {
                 let log = exps.ln();
                 // A row of minus infinities: each of them is a probability of zero.
                 let log = if log == f64::NEG_INFINITY { 0.0 } else { log as f32 };
-                rows::pairs(row(&x, i), row(&labels, i), n, |_, x, labels, n| {
+                rows::pairs(rows::row(&x, i), rows::row(&labels, i), n, |_, x, labels, n| {
                     sum += dispatch(Terms { x, labels, n, max, log });
                 });
             }
@@ -225,7 +220,7 @@ fn run_back(node: &Node, team: &Team) {
             rows::chunks(GGML_TYPE_F32, labels.row(i), labels.nb[0], d.ne[0], |_, l, n| total += reduce::sum(l, n));
             let (max, exps) = soft_max(&x, i);
             let p = if exps == 0.0 { 0.0 } else { total / exps * g };
-            rows::pairs(row(&x, i), row(&labels, i), d.ne[0], |at, x, labels, n| {
+            rows::pairs(rows::row(&x, i), rows::row(&labels, i), d.ne[0], |at, x, labels, n| {
                 dispatch(Grad { x, labels, dst: o.add(at), n, max, p: p as f32, l: g as f32 });
             });
         }

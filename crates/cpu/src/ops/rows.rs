@@ -1,6 +1,7 @@
 //! Rows in any element format and any stride, to and from f32.
 
 use super::vec::{dispatch, Bf16, Elem, Kernel, Lanes, F16, F32, LANES};
+use crate::node::View;
 use ggml_oxide_abi::*;
 use ggml_oxide_types::{kernels, Type};
 
@@ -187,6 +188,24 @@ pub unsafe fn encode(ty: Type, src: *const f32, dst: *mut u8, n: usize) {
     }
 }
 
+/// Whether `n` elements, `stride` bytes apart, can be read as they lie.
+fn is_plain(ty: ggml_type, stride: usize, n: usize) -> bool {
+    ty == GGML_TYPE_F32 && (stride == 4 || n == 1)
+}
+
+/// `n` elements of f32, f16 or bf16, `stride` bytes apart, as values: where they lie if they are packed f32, else a copy in `room`.
+///
+/// # Safety
+/// All of them are readable; `room` is good for `n` values.
+pub unsafe fn values(ty: ggml_type, p: *const u8, stride: usize, room: *mut f32, n: usize) -> *const f32 {
+    if is_plain(ty, stride, n) {
+        return p.cast();
+    }
+    // SAFETY: the caller's promise.
+    unsafe { load(ty, p, stride, room, n) };
+    room
+}
+
 /// Reads a strided row of f32, f16 or bf16 in chunks of at most [`CHUNK`] values and hands each on: `f(first index, pointer, n)`.
 /// A packed f32 row comes in one piece.
 ///
@@ -199,7 +218,7 @@ pub unsafe fn chunks(
     n: usize,
     mut f: impl FnMut(usize, *const f32, usize),
 ) {
-    if ty == GGML_TYPE_F32 && (stride == 4 || n == 1) {
+    if is_plain(ty, stride, n) {
         return f(0, p.cast(), n);
     }
     let mut buf = [0.0f32; CHUNK];
@@ -209,6 +228,11 @@ pub unsafe fn chunks(
         unsafe { load(ty, p.add(i * stride), stride, buf.as_mut_ptr(), k) };
         f(i, buf.as_ptr(), k);
     }
+}
+
+/// Row `i` of a view as [`pairs`] takes it.
+pub fn row(v: &View, i: [usize; 3]) -> (ggml_type, *const u8, usize) {
+    (v.ty, v.row(i).cast_const(), v.nb[0])
 }
 
 /// Reads two strided rows of f32, f16 or bf16 as [`chunks`] does, and hands them on together: `f(first index, of a, of b, n)`.
@@ -221,8 +245,7 @@ pub unsafe fn pairs(
     n: usize,
     mut f: impl FnMut(usize, *const f32, *const f32, usize),
 ) {
-    let plain = |ty: ggml_type, stride: usize| ty == GGML_TYPE_F32 && (stride == 4 || n == 1);
-    if plain(at, a_stride) && plain(bt, b_stride) {
+    if is_plain(at, a_stride, n) && is_plain(bt, b_stride, n) {
         return f(0, a.cast(), b.cast(), n);
     }
     let mut buf = [[0.0f32; CHUNK]; 2];

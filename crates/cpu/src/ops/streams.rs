@@ -4,9 +4,10 @@
 // indices of lanes: iterators over arrays of lanes keep them in memory
 #![allow(clippy::needless_range_loop)]
 
+use super::binary::Add;
 use super::rows::{self, CHUNK};
 use super::rules::*;
-use super::vec::map::{map, map2, Map2, Times};
+use super::vec::map::{map, map2, AddTimes, Map2, Times};
 use super::vec::{dispatch, math, Kernel, Lanes, LANES};
 use crate::entry::{all_tasks, no_work, tasks_by_size, OpEntry};
 use crate::node::{src, Node, View};
@@ -123,28 +124,6 @@ fn supports_comb(op: &ggml_tensor) -> Rule {
     ensure(op.op_params[1] > 0, "there must be at least one iteration")
 }
 
-/// `a + x * w`
-#[derive(Clone, Copy)]
-struct AddTimes(f32);
-impl Map2 for AddTimes {
-    #[inline(always)]
-    unsafe fn f<V: Lanes>(self, a: V, x: V) -> V {
-        // SAFETY: the caller's promise about V.
-        unsafe { x.fma(V::splat(self.0), a) }
-    }
-}
-
-/// `a + b`
-#[derive(Clone, Copy)]
-struct Add;
-impl Map2 for Add {
-    #[inline(always)]
-    unsafe fn f<V: Lanes>(self, a: V, b: V) -> V {
-        // SAFETY: the caller's promise about V.
-        unsafe { a.add(b) }
-    }
-}
-
 /// `x * sigmoid(g)`
 #[derive(Clone, Copy)]
 struct Gated;
@@ -156,18 +135,13 @@ impl Map2 for Gated {
     }
 }
 
-/// `n` elements of a row from `at` on: where they are if they are packed, else a copy in `room`.
+/// `n` elements of a row from `at` on, as [`rows::values`] gives them.
 ///
 /// # Safety
 /// The view is good for the elements, `room` for as many.
 unsafe fn piece(v: &View, at: usize, i: [usize; 3], n: usize, room: &mut [f32; CHUNK]) -> *const f32 {
-    let p = v.at(at, i);
-    if v.nb[0] == 4 || n == 1 {
-        return p.cast();
-    }
     // SAFETY: the caller's promise.
-    unsafe { rows::load(GGML_TYPE_F32, p, v.nb[0], room.as_mut_ptr(), n) };
-    room.as_ptr()
+    unsafe { rows::values(v.ty, v.at(at, i), v.nb[0], room.as_mut_ptr(), n) }
 }
 
 fn number(v: &View, i0: usize, i: [usize; 3]) -> f32 {

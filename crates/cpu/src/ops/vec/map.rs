@@ -147,6 +147,18 @@ impl Map for Times {
     }
 }
 
+/// `a + x * scale`
+#[derive(Clone, Copy)]
+pub struct AddTimes(pub f32);
+
+impl Map2 for AddTimes {
+    #[inline(always)]
+    unsafe fn f<V: Lanes>(self, a: V, x: V) -> V {
+        // SAFETY: the caller's promise about V.
+        unsafe { x.fma(V::splat(self.0), a) }
+    }
+}
+
 /// `(x - mean) * scale`
 #[derive(Clone, Copy)]
 pub struct Centre(pub f32, pub f32);
