@@ -156,7 +156,8 @@ static bool header(struct st_file * f, struct text t, uint64_t n_data) {
     if (!take(&t, '{')) {
         return bad("the header is no object");
     }
-    for (bool more = !take(&t, '}'); more; more = take(&t, ',')) {
+    const bool empty = take(&t, '}');
+    for (bool more = !empty; more; more = take(&t, ',')) {
         struct st_tensor e = { 0 };
         uint64_t         size;
         if (!string(&t, e.name, sizeof e.name) || !take(&t, ':')) {
@@ -184,7 +185,11 @@ static bool header(struct st_file * f, struct text t, uint64_t n_data) {
         }
         f->tensors[f->n++] = e;
     }
-    return t.end[-1] == '}' || t.end[-1] == ' ' || bad("the header does not end");
+    if (!empty && !take(&t, '}')) {
+        return bad("the header does not end");
+    }
+    space(&t);
+    return t.at == t.end || bad("there is something behind the header");
 }
 
 bool st_open(struct st_file * f, const char * path) {
