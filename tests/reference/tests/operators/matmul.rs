@@ -1,14 +1,15 @@
 //! Matrix products.
 
 use super::common::*;
-use reference::values::block;
+use reference::values::{block, F8_E4M3, F8_E5M2};
 
 /// Error that a format of weights may bring: from rounding the other source to the precision of the product.
 pub fn tolerance(tw: ggml_type, tx: ggml_type, k: usize) -> Tol {
     let sums = (16.0 + k as f64 / 4.0) * U32;
     let half = 1.02 / 2048.0;
     let mag = match (tw, tx) {
-        (GGML_TYPE_F32, _) => 0.0,
+        // 8-bit floats are widened, and nothing else is rounded
+        (GGML_TYPE_F32 | F8_E4M3 | F8_E5M2, _) => 0.0,
         (GGML_TYPE_F16, GGML_TYPE_F16) | (GGML_TYPE_BF16, GGML_TYPE_BF16) => 0.0,
         (GGML_TYPE_F16, _) => half,
         (GGML_TYPE_BF16, _) => 1.02 / 256.0,
@@ -74,7 +75,8 @@ fn mul_mat(types: &[ggml_type], least: usize) {
                             continue;
                         }
                         // upstream takes f32, or the format that the product is made in, with packed rows
-                        let must = la.packed() && lb.packed() && (tx == GGML_TYPE_F32 || (tx == tw));
+                        let eight = matches!(tw, F8_E4M3 | F8_E5M2);
+                        let must = la.packed() && lb.packed() && (tx == GGML_TYPE_F32 || tx == tw || eight);
                         let (na, nb) = ([z.k, z.m, z.a[0], z.a[1]], [z.k, z.n, z.b[0], z.b[1]]);
                         s.case(must, format!("{} {na:?} {nb:?} {la:?} {lb:?}", names(&[tw, tx])), |w| {
                             let (a, b) = (w.source(tw, na, la, &PLAIN), w.source(tx, nb, lb, &PLAIN));
@@ -96,6 +98,10 @@ fn mul_mat_f32() {
 #[test]
 fn mul_mat_16_bits() {
     mul_mat(&[GGML_TYPE_F16, GGML_TYPE_BF16], 500);
+}
+#[test]
+fn mul_mat_8_bits() {
+    mul_mat(&[F8_E4M3, F8_E5M2], 500);
 }
 #[test]
 fn mul_mat_blocks_of_32() {

@@ -52,8 +52,7 @@ fn mul_mat() {
                     s.case(must, format!("{} [{k},{m},{a}] [{k},{n},{b}] {la:?}", names(&[tw, tx])), |w| {
                         let x = w.source(tw, [k, m, a, 1], la, &PLAIN);
                         let y = w.source(tx, [k, n, b, 1], Layout::Cont, &PLAIN);
-                        // 8-bit floats are widened, so there is no rounding but that of sums
-                        let tol = tolerance(if blocks { tw } else { GGML_TYPE_F32 }, tx, k);
+                        let tol = tolerance(tw, tx, k);
                         let want = reference(&read(x), &read(y), blocks, tol);
                         (ggml_mul_mat(w.ctx, x, y), want)
                     });
@@ -68,7 +67,6 @@ fn mul_mat() {
 fn mul_mat_id() {
     let mut s = Suite::new("mul_mat_id of small formats");
     for tw in all() {
-        let blocks = block(tw).0 > 1;
         for (m, experts, used, tokens) in [(6, 4, 2, 5), (33, 2, 2, 40)] {
             let k = row(tw, 64);
             s.case(true, format!("{} [{k},{m},{experts}] {used} {tokens}", type_name(tw)), |w| {
@@ -77,7 +75,7 @@ fn mul_mat_id() {
                 let ids = Fill::Whole(0, experts as i64);
                 let c = w.source(GGML_TYPE_I32, [used, tokens, 1, 1], Layout::Cont, &ids);
                 let (x, y, z) = (read(a), read(b), read(c));
-                let tol = tolerance(if blocks { tw } else { GGML_TYPE_F32 }, GGML_TYPE_F32, k);
+                let tol = tolerance(tw, GGML_TYPE_F32, k);
                 let want = Want::with_magnitude([m, used, tokens, 1], tol, |[i, u, t, _]| {
                     let (p, q) = (x.row([i, z.at([u, t, 0, 0]) as usize, 0]), y.row([0, t, 0]));
                     let largest = q.iter().fold(0.0, |m: f64, q| m.max(q.abs()));
