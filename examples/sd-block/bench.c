@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* The rules of ggml-sd.h. A rule is switched off by its name in GGML_EXT_FORBID, which is read when a graph is allocated. */
 static const char * const rules[] = { "sd.rms_norm_mul_rope.cpu", "sd.rms_norm_mul_convrot.cpu", "sd.modulate_convrot.cpu",
@@ -18,7 +19,7 @@ enum { RULES = sizeof rules / sizeof *rules, CASES = RULES + 2, MAX_ROUNDS = 101
 struct bench_case {
     const char * name;
     struct run   run;
-    double       ms[MAX_ROUNDS];
+    double       ms[MAX_ROUNDS], cpu_ms[MAX_ROUNDS];
     size_t       memory;
 };
 
@@ -69,8 +70,8 @@ static float * result(const struct run * r) {
 static bool print_cases(struct bench_case * cases, int rounds) {
     float * plain = result(&cases[0].run);
     bool    ok    = plain != NULL;
-    printf("   %-36s %6s %9s %8s %14s %16s %11s %9s\n", "fusions", "nodes", "launches", "fused", "no memory, KB", "compute buffer, KB", "median, ms",
-           "best");
+    printf("   %-36s %6s %9s %8s %14s %16s %11s %8s %20s\n", "fusions", "nodes", "launches", "fused", "no memory, KB", "compute buffer, KB",
+           "median, ms", "best", "all threads' work, ms");
     for (int i = 0; ok && i < CASES; i++) {
         struct bench_case * c    = &cases[i];
         char *              json = explain(c->run.sched, GGML_EXT_EXPLAIN_JSON);
@@ -78,8 +79,10 @@ static bool print_cases(struct bench_case * cases, int rounds) {
         ok                       = json && mine;
         if (ok) {
             qsort(c->ms, (size_t) rounds, sizeof *c->ms, by_value);
-            printf("   %-36s %6lld %9lld %8lld %14lld %18zu %11.2f %9.2f\n", c->name, total(json, "nodes"), total(json, "launches"),
-                   total(json, "fused_nodes"), total(json, "skipped_bytes") / 1024, c->memory / 1024, c->ms[rounds / 2], c->ms[0]);
+            qsort(c->cpu_ms, (size_t) rounds, sizeof *c->cpu_ms, by_value);
+            printf("   %-36s %6lld %9lld %8lld %14lld %18zu %11.2f %8.2f %21.2f\n", c->name, total(json, "nodes"), total(json, "launches"),
+                   total(json, "fused_nodes"), total(json, "skipped_bytes") / 1024, c->memory / 1024, c->ms[rounds / 2], c->ms[0],
+                   c->cpu_ms[rounds / 4]);
             if (memcmp(plain, mine, ggml_nbytes(c->run.result)) != 0) {
                 printf("   the result differs from that without fusions\n");
                 ok = false;
@@ -108,8 +111,10 @@ bool bench_block(const struct model * m, ggml_backend_t backend, int rounds) {
     for (int r = 0; ok && r < rounds; r++) {
         for (int i = 0; ok && i < CASES; i++) {
             const int64_t start = ggml_time_us();
+            const clock_t work  = clock();
             ok                  = run_compute(&cases[i].run);
             cases[i].ms[r]      = (double) (ggml_time_us() - start) / 1000;
+            cases[i].cpu_ms[r]  = (double) (clock() - work) * 1000 / CLOCKS_PER_SEC;
         }
     }
     if (ok) {

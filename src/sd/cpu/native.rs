@@ -27,10 +27,11 @@ fn exp<const FUSED: bool>(x: f32) -> f32 {
         p = fma::<FUSED>(p, r, c);
     }
     let p = fma::<FUSED>(p, r * r, r) + 1.0;
+    // the integer is in the low bits of a sum with 1.5 * 2^23, where a conversion would have to look for NaN; with that any will do
+    let n = (n + 12_582_912.0).to_bits().cast_signed().wrapping_sub(0x4b40_0000);
     // two steps: one power of two does not reach from the largest to the smallest result
-    let n = n as i32;
-    let power = |e: i32| f32::from_bits(((e + 127) as u32) << 23);
-    p * power(n >> 1) * power(n - (n >> 1))
+    let power = |e: i32| f32::from_bits(e.wrapping_add(127).cast_unsigned() << 23);
+    p * power(n >> 1) * power(n.wrapping_sub(n >> 1))
 }
 
 #[inline(always)]
