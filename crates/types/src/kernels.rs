@@ -38,8 +38,12 @@ impl Rows {
     }
 }
 
-/// What the machine does with one format. A missing function means that ggml defines none (or that the format comes
-/// in a later version of this crate).
+/// Least number of bytes from row to row at which kernels read rows of x side by side. Closer rows share pages, and the
+/// processor, which fetches ahead by page, loses track of such an order: weights that lie in no cache then come at a
+/// third of the memory's speed.
+pub const SIDE_BY_SIDE: usize = 4096;
+
+/// What the machine does with one format. A missing function means that ggml defines none.
 #[derive(Clone, Copy)]
 pub struct Kernels {
     pub decode: Option<Decode>,

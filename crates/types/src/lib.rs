@@ -41,7 +41,7 @@ mod x86;
 pub use error::Error;
 pub use kernels::{
     from_f32, kernels, level, quantize_rows, to_f32, vec_dot, vec_dot_rows, Decode, DotTile, Encode, EncodeWeighted,
-    Kernels, Level, Rows,
+    Kernels, Level, Rows, SIDE_BY_SIDE,
 };
 pub use ty::{is_removed, name_of_id, Type, QK_K};
 pub use validate::{check_finite, half_fields, NotFinite};

@@ -6,11 +6,6 @@ use super::lanes::{Lanes, Source};
 /// Steps (registers of k) that an accumulator sums before it is added to the next level.
 const RUN: usize = 16;
 
-/// Bytes from row to row below which rows are read one after the other. Side by side they would share pages, and the processor,
-/// which fetches ahead by page, loses track of such an order: weights that lie in no cache then come at a third of the
-/// memory's speed.
-pub(crate) const ALONE: usize = 4096;
-
 /// `c[row * sc_row + col * sc_col] = sum_k a[row][k] * b[col][k]`.
 pub(crate) struct DotArgs {
     /// Length of rows in elements.

@@ -159,7 +159,7 @@ macro_rules! kernel_table {
         ) {
             // SAFETY: the caller's contract is this function's.
             unsafe {
-                if a.a_stride < $crate::kernel::dot::ALONE {
+                if a.a_stride < ::ggml_oxide_types::SIDE_BY_SIDE {
                     $crate::kernel::dot::dot::<$lanes, S, 1, N>(a)
                 } else {
                     $crate::kernel::dot::dot::<$lanes, S, R, N>(a)

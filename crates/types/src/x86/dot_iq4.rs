@@ -2,16 +2,13 @@
 
 use std::arch::x86_64::*;
 
-use super::isa::{half_at, load32, sum8};
+use super::isa::{half_at, load32, store_sums, Q8K_BYTES};
 use super::unpack::{each_eighth, each_quarter, iq4_scales, nibbles, table};
 use crate::iq4::VALUES;
 use crate::kernels::{DotTile, Level, Rows};
 use crate::Type;
 
 const XB: usize = 136;
-/// Bytes of a q8_K block: f32 d, 256 codes, 16 sums.
-const YB: usize = 292;
-
 /// The integer sums of a block with one of y.
 ///
 /// # Safety
@@ -112,7 +109,7 @@ unsafe fn group<P: Xs, const R: usize, const C: usize>(nb: usize, x: Rows, y: Ro
         for i in 0..nb {
             for r in 0..R {
                 let b = x.ptr.add(r * x.stride + i * XB);
-                let yb = y.ptr.add(i * YB);
+                let yb = y.ptr.add(i * Q8K_BYTES);
                 let sums = P::sums::<C>(b, yb, y.stride);
                 let d = half_at(b);
                 for c in 0..C {
@@ -122,11 +119,7 @@ unsafe fn group<P: Xs, const R: usize, const C: usize>(nb: usize, x: Rows, y: Ro
                 }
             }
         }
-        for r in 0..R {
-            for c in 0..C {
-                out.add(c * out_stride + r).write(sum8(acc[r][c]));
-            }
-        }
+        store_sums(&acc, out, out_stride);
     }
 }
 

@@ -2,14 +2,11 @@
 
 use std::arch::x86_64::*;
 
-use super::isa::{load32, sum8};
+use super::isa::{load32, store_sums, Q8K_BYTES};
 use super::unpack::{each_eighth, scale_pair, Super, Q2K, Q3K, Q4K, Q5K, Q6K};
 use super::unpack_iq::{IQ1M, IQ1S, IQ2S, IQ2XS, IQ2XXS, IQ3S, IQ3XXS};
 use crate::kernels::{DotTile, Rows};
 use crate::Type;
-
-/// Bytes of a q8_K block: f32 d, 256 codes, 16 sums.
-const YB: usize = 292;
 
 /// R rows of x with C rows of y. Each pair has its own sums, so R and C do not show in the result.
 #[inline(always)]
@@ -34,13 +31,13 @@ unsafe fn group<S: Super, const R: usize, const C: usize>(
                     let codes = S::codes::<J>(b);
                     let scale = scale_pair::<J>(scales);
                     for c in 0..C {
-                        let q = load32(y.ptr.add(c * y.stride + i * YB + 4 + 32 * J));
+                        let q = load32(y.ptr.add(c * y.stride + i * Q8K_BYTES + 4 + 32 * J));
                         // Codes are at most 124, so the pair sums fit in i16.
                         sum[c] = _mm256_add_epi32(sum[c], _mm256_madd_epi16(scale, _mm256_maddubs_epi16(codes, q)));
                     }
                 });
                 for c in 0..C {
-                    let yb = y.ptr.add(c * y.stride + i * YB);
+                    let yb = y.ptr.add(c * y.stride + i * Q8K_BYTES);
                     let yd = yb.cast::<f32>().read_unaligned();
                     let low = _mm256_madd_epi16(mins, load32(yb.add(260)));
                     if S::SYMMETRIC {
@@ -54,11 +51,7 @@ unsafe fn group<S: Super, const R: usize, const C: usize>(
                 }
             }
         }
-        for r in 0..R {
-            for c in 0..C {
-                out.add(c * out_stride + r).write(sum8(acc[r][c]));
-            }
-        }
+        store_sums(&acc, out, out_stride);
     }
 }
 

@@ -2,14 +2,11 @@
 
 use std::arch::x86_64::*;
 
-use super::isa::{load32, sum8};
+use super::isa::{load32, store_sums, Q8K_BYTES};
 use super::unpack::{each_quarter, Super, Q2K, Q3K, Q4K, Q5K, Q6K};
 use super::unpack_iq::{points8, two, Grid, IQ1M, IQ1S, IQ2S, IQ2XS, IQ2XXS, IQ3S, IQ3XXS};
 use crate::kernels::{DotTile, Rows};
 use crate::{iq, Type};
-
-/// Bytes of a q8_K block: f32 d, 256 codes, 16 sums.
-const YB: usize = 292;
 
 /// Codes and scales in vectors of 64.
 ///
@@ -227,13 +224,13 @@ unsafe fn group<S: Super512, const R: usize, const C: usize>(
                     let at = _mm512_add_epi16(pick, _mm512_set1_epi16(2 * J as i16));
                     let scale = _mm512_permutexvar_epi16(at, scales);
                     for c in 0..C {
-                        let q = _mm512_loadu_si512(y.ptr.add(c * y.stride + i * YB + 4 + 64 * J).cast());
+                        let q = _mm512_loadu_si512(y.ptr.add(c * y.stride + i * Q8K_BYTES + 4 + 64 * J).cast());
                         // Codes are at most 124, so the pair sums fit in i16.
                         sum[c] = _mm512_dpwssd_epi32(sum[c], scale, _mm512_maddubs_epi16(codes, q));
                     }
                 });
                 for c in 0..C {
-                    let yb = y.ptr.add(c * y.stride + i * YB);
+                    let yb = y.ptr.add(c * y.stride + i * Q8K_BYTES);
                     let yd = yb.cast::<f32>().read_unaligned();
                     let low = _mm256_madd_epi16(mins, load32(yb.add(260)));
                     let s = _mm512_extracti64x4_epi64(sum[c], 1);
@@ -249,11 +246,7 @@ unsafe fn group<S: Super512, const R: usize, const C: usize>(
                 }
             }
         }
-        for r in 0..R {
-            for c in 0..C {
-                out.add(c * out_stride + r).write(sum8(acc[r][c]));
-            }
-        }
+        store_sums(&acc, out, out_stride);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::isa::{half_at, load32, sum8, Avx2, Vnni};
+use super::isa::{half_at, load32, store_sums, Avx2, Vnni, Q8K_BYTES};
 use super::unpack::{tq1, tq2};
 use crate::kernels::{DotTile, Level, Rows};
 use crate::Type;
@@ -82,9 +82,6 @@ impl<S: Sum> Ternary for Tq2<S> {
     }
 }
 
-/// Bytes of a q8_K block: f32 d, 256 codes, 16 sums.
-const YB: usize = 292;
-
 /// R rows of x with C rows of y. Each pair has its own sums, so R and C do not show in the result.
 #[inline(always)]
 unsafe fn group<P: Ternary, const R: usize, const C: usize>(
@@ -104,7 +101,7 @@ unsafe fn group<P: Ternary, const R: usize, const C: usize>(
                 let codes = P::codes(b);
                 let d = half_at(b.add(P::D));
                 for c in 0..C {
-                    let yb = y.ptr.add(c * y.stride + i * YB);
+                    let yb = y.ptr.add(c * y.stride + i * Q8K_BYTES);
                     let mut sum = _mm256_setzero_si256();
                     for j in 0..8 {
                         sum = P::S::add(sum, codes[j], load32(yb.add(4 + 32 * j)));
@@ -117,11 +114,7 @@ unsafe fn group<P: Ternary, const R: usize, const C: usize>(
                 }
             }
         }
-        for r in 0..R {
-            for c in 0..C {
-                out.add(c * out_stride + r).write(sum8(acc[r][c]));
-            }
-        }
+        store_sums(&acc, out, out_stride);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::isa::{load32, sum8, Avx2, Isa, Vnni};
+use super::isa::{load32, store_sums, Avx2, Isa, Vnni};
 use super::unpack::{fp4_16, nibbles, pairs, table};
 use crate::kernels::{DotTile, Level, Rows};
 use crate::{fp4, iq4, Type};
@@ -211,11 +211,7 @@ unsafe fn group<P: Wide, const R: usize, const C: usize>(
                 }
             }
         }
-        for r in 0..R {
-            for c in 0..C {
-                out.add(c * out_stride + r).write(sum8(acc[r][c]));
-            }
-        }
+        store_sums(&acc, out, out_stride);
     }
 }
 

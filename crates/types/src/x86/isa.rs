@@ -113,11 +113,29 @@ pub(crate) unsafe fn sum8(v: __m256) -> f32 {
     }
 }
 
-/// Bytes from row to row below which rows are read one after the other: side by side they would share pages, and the processor,
-/// which fetches ahead by page, loses track of such an order.
-pub(crate) const ALONE: usize = 4096;
+/// Writes the sum of each accumulator: that of row r and column c to `out[c * out_stride + r]`.
+///
+/// # Safety
+/// AVX2; the results are writable.
+#[inline(always)]
+pub(crate) unsafe fn store_sums<const R: usize, const C: usize>(
+    acc: &[[__m256; C]; R],
+    out: *mut f32,
+    out_stride: usize,
+) {
+    for r in 0..R {
+        for c in 0..C {
+            // SAFETY: the caller's contract.
+            unsafe { out.add(c * out_stride + r).write(sum8(acc[r][c])) };
+        }
+    }
+}
 
-/// Defines `tile::<P>` over blocks of `$block` elements, `$rows` rows at a time for a single column: covers a DotTile's rows and columns with calls of `$group::<P, R, C>`, each pair in one of them.
+/// Bytes of a q8_K block: f32 d, 256 codes, 16 sums.
+pub(crate) const Q8K_BYTES: usize = size_of::<crate::block::BlockQ8K>();
+
+/// Defines `tile::<P>` over blocks of `$block` elements: covers a DotTile's rows and columns with calls of
+/// `$group::<P, R, C>`, each pair in one of them. A single column takes `$rows` rows at a time.
 macro_rules! tiles {
     ($group:ident, $bound:ident, $block:expr, $rows:literal) => {
         #[inline(always)]
@@ -148,7 +166,7 @@ macro_rules! tiles {
                 }
                 while c < y.count {
                     let mut r = 0;
-                    while x.stride >= super::isa::ALONE && r < x.count / $rows * $rows {
+                    while x.stride >= crate::kernels::SIDE_BY_SIDE && r < x.count / $rows * $rows {
                         let (x, y, o) = at(r, c);
                         $group::<P, $rows, 1>(nb, x, y, o, out_stride);
                         r += $rows;

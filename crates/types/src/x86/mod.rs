@@ -1,7 +1,8 @@
 //! The fast paths of x86-64. Decoding and encoding give the portable results bit for bit; dot products differ from the
 //! portable ones in the order of the float sums only. `isa` holds what AVX2 and AVX-512 VNNI do differently, `unpack`
-//! and `unpack_iq` the codes of each format as vectors; `decode`, `encode`, `convert`, `dot_block`, `dot_k`, `dot_k512`, `dot_float` stand on them.
-//! Imports: block, clean, float, kernels' types, the portable codecs.
+//! and `unpack_iq` the codes of each format as vectors; `decode`, `encode`, `convert` and the dot products stand on them:
+//! `dot_float`; with blocks of 32 `dot_block` (one against one) and `dot_wide`; with blocks of 256 `dot_k` and `dot_k512`
+//! (scales inside the block), `dot_ternary`, `dot_iq4`. Imports: block, clean, float, kernels' types, the portable codecs.
 
 // Loops over const R, C and lanes index several arrays at once.
 #![allow(clippy::needless_range_loop)]
