@@ -37,12 +37,23 @@ pub(crate) fn limit(d: f32) -> f32 {
 /// 1/d, and 0 where that is not finite: such a d is 0 as f16 too.
 #[inline(always)]
 pub(crate) fn inverse(d: f32) -> f32 {
-    let id = 1.0 / d;
-    if id.is_finite() {
-        id
+    or_zero(1.0 / d)
+}
+
+/// `v`, and 0 where that is not finite.
+#[inline(always)]
+pub(crate) fn or_zero(v: f32) -> f32 {
+    if v.is_finite() {
+        v
     } else {
         0.0
     }
+}
+
+/// The largest magnitude.
+#[inline(always)]
+pub(crate) fn magnitude(x: &[f32]) -> f32 {
+    x.iter().fold(0.0, |m, v| if v.abs() > m { v.abs() } else { m })
 }
 
 /// Nearest integer, ties to even, by the float grid: adding 1.5 * 2^23 leaves the integer in the low mantissa bits.

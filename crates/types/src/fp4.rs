@@ -2,23 +2,23 @@
 //! paths; these define the results.
 
 use crate::block::{blocks, blocks_mut, BlockMXFP4, BlockNVFP4, BlockQ8_0};
-use crate::clean::finite;
+use crate::clean::{finite, magnitude};
 use crate::float::half;
 use crate::q4::{nibbles, pack_nibbles};
 
 /// Twice the value of each code: all are integers, and the scales below are halves of the nominal ones.
-pub(crate) const VALUES: [i8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
+pub const VALUES: [i8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
 
 /// Half of the power of two that an exponent byte stands for: 2^(e - 128).
 #[inline(always)]
-pub(crate) fn half_power(e: u8) -> f32 {
+pub fn half_power(e: u8) -> f32 {
     f32::from_bits(if e < 2 { 0x0020_0000 << e } else { (e as u32 - 1) << 23 })
 }
 
 /// Half of the value of an unsigned 8-bit float: 4 exponent bits (bias 7), 3 mantissa bits. 0x7f counts as 0; the top
 /// bit is not looked at otherwise.
 #[inline(always)]
-pub(crate) const fn half_ue4m3(b: u8) -> f32 {
+pub const fn half_ue4m3(b: u8) -> f32 {
     let (e, m) = ((b >> 3 & 15) as u32, (b & 7) as u32);
     match b {
         0x7f => 0.0,
@@ -93,16 +93,11 @@ fn exponent(amax: f32) -> u8 {
 }
 
 #[inline(always)]
-fn largest<const N: usize>(x: &[f32; N]) -> f32 {
-    x.iter().fold(0.0f32, |m, v| if m < v.abs() { v.abs() } else { m })
-}
-
-#[inline(always)]
 pub(crate) fn encode_mxfp4(src: &[f32], dst: &mut [u8]) {
     for (x, b) in src.as_chunks::<32>().0.iter().zip(blocks_mut::<BlockMXFP4>(dst)) {
         let mut buf = [0.0; 32];
         let x = finite(x, &mut buf);
-        let e = exponent(largest(x));
+        let e = exponent(magnitude(x));
         let d = half_power(e);
         *b = BlockMXFP4 { e: [e], qs: pack_nibbles(&x.map(|v| nearest(v, d))) };
     }
@@ -114,7 +109,7 @@ pub(crate) fn encode_nvfp4(src: &[f32], dst: &mut [u8]) {
         let mut buf = [0.0; 64];
         let x = finite(x, &mut buf);
         for (g, (x, qs)) in x.as_chunks::<16>().0.iter().zip(b.qs.as_chunks_mut::<8>().0).enumerate() {
-            b.d[g] = to_ue4m3(largest(x) / 6.0);
+            b.d[g] = to_ue4m3(magnitude(x) / 6.0);
             let d = half_ue4m3(b.d[g]);
             let q = x.map(|v| nearest(v, d));
             *qs = std::array::from_fn(|j| q[j] | (q[j + 8] << 4));

@@ -4,10 +4,10 @@ use crate::block::{blocks, blocks_mut, BlockIQ4NL, BlockIQ4XS, BlockQ8K, BlockQ8
 use crate::clean::{bounded, inverse, limit, nearest_int, SEARCH_MAX};
 use crate::float::{half, scale_f16};
 use crate::q4::{nibbles, pack_nibbles};
-use crate::search::{usable, TINY};
+use crate::search::{encoders, energy, signed_max, usable, weights, TINY};
 
 /// What the codes stand for, ascending.
-pub(crate) const VALUES: [i8; 16] = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
+pub const VALUES: [i8; 16] = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
 
 /// Of two equally near values the greater: value i + 1 from here on.
 const MIDS: [f32; 15] = {
@@ -54,23 +54,12 @@ fn fits(inverse: &[f32; 16], x: &[f32; 32], w: &[f32; 32]) -> ([f32; 16], [f32; 
     (qx, q2)
 }
 
-#[inline(always)]
-fn signed_max(x: &[f32; 32]) -> f32 {
-    let (mut amax, mut max) = (0.0f32, 0.0f32);
-    for &v in x {
-        if v.abs() > amax {
-            (amax, max) = (v.abs(), v);
-        }
-    }
-    max
-}
-
 /// The scale that fits 32 values best: the one that puts the largest on the end of the values, or one of 15 that put it
 /// between 120 and 134.
 #[inline(always)]
 fn search(x: &[f32; 32], w: &[f32; 32]) -> f32 {
-    let max = signed_max(x);
-    if max.abs() < TINY {
+    let (amax, max) = signed_max(x);
+    if amax < TINY {
         return 0.0;
     }
     let end = VALUES[0] as f32;
@@ -89,19 +78,19 @@ fn search(x: &[f32; 32], w: &[f32; 32]) -> f32 {
     usable(d)
 }
 
-/// x^2, or importance times the root of x^2 and the mean.
+/// The weights of a search: without importance the squares.
 #[inline(always)]
-fn weights(x: &[f32; 32], importance: Option<&[f32; 32]>, sigma2: f32) -> [f32; 32] {
+fn weights_or_squares(x: &[f32; 32], importance: Option<&[f32; 32]>, sigma2: f32) -> [f32; 32] {
     match importance {
         None => x.map(|v| v * v),
-        Some(q) => std::array::from_fn(|i| q[i] * (sigma2 + x[i] * x[i]).sqrt()),
+        Some(q) => weights(x, q, sigma2),
     }
 }
 
 /// Twice the mean square, summed in order.
 #[inline(always)]
 fn sigma2(x: &[f32]) -> f32 {
-    x.iter().fold(0.0f32, |s, v| s + v * v) * (2.0 / x.len() as f32)
+    energy(x) * (2.0 / x.len() as f32)
 }
 
 /// The quick conversion: codes for the scale that puts the largest value on the end, then the best scale for them.
@@ -110,9 +99,9 @@ pub(crate) fn encode_iq4_nl(src: &[f32], dst: &mut [u8]) {
     for (x, b) in src.as_chunks::<32>().0.iter().zip(blocks_mut::<BlockIQ4NL>(dst)) {
         let mut buf = [0.0; 32];
         let x = bounded(x, &mut buf, SEARCH_MAX);
-        let max = signed_max(x);
+        let (amax, max) = signed_max(x);
         let (mut d, mut id) = (0.0, 0.0);
-        if max.abs() >= TINY {
+        if amax >= TINY {
             id = 1.0 / (max / VALUES[0] as f32);
         }
         let q = x.map(|v| nearest(id * v));
@@ -133,30 +122,22 @@ pub(crate) fn encode_iq4_nl(src: &[f32], dst: &mut [u8]) {
 fn searched_nl(x: &[f32; 32], importance: Option<&[f32; 32]>) -> BlockIQ4NL {
     let mut buf = [0.0; 32];
     let x = bounded(x, &mut buf, SEARCH_MAX);
-    let d = limit(search(x, &weights(x, importance, sigma2(x))));
+    let d = limit(search(x, &weights_or_squares(x, importance, sigma2(x))));
     let id = inverse(d);
     BlockIQ4NL { d: scale_f16(d), qs: pack_nibbles(&x.map(|v| nearest(id * v))) }
 }
 
 /// With the search, as files are made.
 #[inline(always)]
-pub(crate) fn encode_iq4_nl_searched(src: &[f32], dst: &mut [u8]) {
-    for (x, b) in src.as_chunks::<32>().0.iter().zip(blocks_mut::<BlockIQ4NL>(dst)) {
-        *b = searched_nl(x, None);
+pub(crate) fn search_iq4_nl(src: &[f32], dst: &mut [u8], importance: Option<&[f32]>) {
+    for (i, (x, b)) in src.as_chunks::<32>().0.iter().zip(blocks_mut::<BlockIQ4NL>(dst)).enumerate() {
+        *b = searched_nl(x, importance.and_then(|w| w.as_chunks::<32>().0.get(i)));
     }
 }
-
-/// One row with an importance weight for each element.
-#[inline(always)]
-pub(crate) fn encode_iq4_nl_weighted(src: &[f32], dst: &mut [u8], imatrix: &[f32]) {
-    let importance = imatrix.as_chunks::<32>().0;
-    for ((x, w), b) in src.as_chunks::<32>().0.iter().zip(importance).zip(blocks_mut::<BlockIQ4NL>(dst)) {
-        *b = searched_nl(x, Some(w));
-    }
-}
+encoders!(iq4_nl = super::search_iq4_nl);
 
 #[inline(always)]
-fn encode_xs(x: &[f32; 256], importance: Option<&[f32; 256]>) -> BlockIQ4XS {
+fn searched_xs(x: &[f32; 256], importance: Option<&[f32; 256]>) -> BlockIQ4XS {
     let mut buf = [0.0; 256];
     let x = bounded(x, &mut buf, SEARCH_MAX);
     let sigma2 = if importance.is_some() { sigma2(x) } else { 0.0 };
@@ -164,7 +145,7 @@ fn encode_xs(x: &[f32; 256], importance: Option<&[f32; 256]>) -> BlockIQ4XS {
     let mut scales = [0.0f32; 8];
     let (mut amax, mut max) = (0.0f32, 0.0f32);
     for (g, x) in groups.iter().enumerate() {
-        let w = weights(x, importance.map(|w| &w.as_chunks::<32>().0[g]), sigma2);
+        let w = weights_or_squares(x, importance.map(|w| &w.as_chunks::<32>().0[g]), sigma2);
         scales[g] = search(x, &w);
         if scales[g].abs() > amax {
             (amax, max) = (scales[g].abs(), scales[g]);
@@ -187,20 +168,12 @@ fn encode_xs(x: &[f32; 256], importance: Option<&[f32; 256]>) -> BlockIQ4XS {
 }
 
 #[inline(always)]
-pub(crate) fn encode_iq4_xs(src: &[f32], dst: &mut [u8]) {
-    for (x, b) in src.as_chunks::<256>().0.iter().zip(blocks_mut::<BlockIQ4XS>(dst)) {
-        *b = encode_xs(x, None);
+pub(crate) fn search_iq4_xs(src: &[f32], dst: &mut [u8], importance: Option<&[f32]>) {
+    for (i, (x, b)) in src.as_chunks::<256>().0.iter().zip(blocks_mut::<BlockIQ4XS>(dst)).enumerate() {
+        *b = searched_xs(x, importance.and_then(|w| w.as_chunks::<256>().0.get(i)));
     }
 }
-
-/// One row with an importance weight for each element.
-#[inline(always)]
-pub(crate) fn encode_iq4_xs_weighted(src: &[f32], dst: &mut [u8], imatrix: &[f32]) {
-    let importance = imatrix.as_chunks::<256>().0;
-    for ((x, w), b) in src.as_chunks::<256>().0.iter().zip(importance).zip(blocks_mut::<BlockIQ4XS>(dst)) {
-        *b = encode_xs(x, Some(w));
-    }
-}
+encoders!(iq4_xs = super::search_iq4_xs);
 
 /// Scales of the 8 groups, -32 .. 31.
 #[inline(always)]

@@ -122,26 +122,26 @@ const fn plain(decode: Decode, encode: Encode) -> Kernels {
 /// The codebook formats. Some encode with importance weights only.
 fn codebook(ty: Type) -> Option<Kernels> {
     macro_rules! entry {
-        ($ty:ident, $block:ident, $encode:expr, $weighted:ident) => {
+        ($ty:ident, $block:ident, $encode:expr, $weighted:path) => {
             Kernels {
                 decode: Some(iq::decode::<block::$block>),
                 encode: $encode,
-                encode_weighted: Some(iq::$weighted),
+                encode_weighted: Some($weighted),
                 encode_searched: None,
                 dot: Some(tile!($ty, iq::dot::<block::$block>)),
             }
         };
     }
     Some(match ty {
-        Type::IQ2_XXS => entry!(IQ2_XXS, BlockIQ2XXS, None, encode_iq2_xxs_weighted),
-        Type::IQ2_XS => entry!(IQ2_XS, BlockIQ2XS, None, encode_iq2_xs_weighted),
-        Type::IQ2_S => entry!(IQ2_S, BlockIQ2S, Some(iq::encode_iq2_s), encode_iq2_s_weighted),
-        Type::IQ3_XXS => entry!(IQ3_XXS, BlockIQ3XXS, Some(iq::encode_iq3_xxs), encode_iq3_xxs_weighted),
-        Type::IQ3_S => entry!(IQ3_S, BlockIQ3S, Some(iq::encode_iq3_s), encode_iq3_s_weighted),
-        Type::IQ1_S => entry!(IQ1_S, BlockIQ1S, None, encode_iq1_s_weighted),
+        Type::IQ2_XXS => entry!(IQ2_XXS, BlockIQ2XXS, None, iq::encode_iq2_xxs_weighted),
+        Type::IQ2_XS => entry!(IQ2_XS, BlockIQ2XS, None, iq::encode_iq2_xs_weighted),
+        Type::IQ2_S => entry!(IQ2_S, BlockIQ2S, Some(iq::iq2_s::plain), iq::iq2_s::weighted),
+        Type::IQ3_XXS => entry!(IQ3_XXS, BlockIQ3XXS, Some(iq::iq3_xxs::plain), iq::iq3_xxs::weighted),
+        Type::IQ3_S => entry!(IQ3_S, BlockIQ3S, Some(iq::iq3_s::plain), iq::iq3_s::weighted),
+        Type::IQ1_S => entry!(IQ1_S, BlockIQ1S, None, iq::encode_iq1_s_weighted),
         Type::IQ1_M => {
-            let searched: Option<Encode> = Some(iq::encode_iq1_m);
-            Kernels { encode_searched: searched, ..entry!(IQ1_M, BlockIQ1M, None, encode_iq1_m_weighted) }
+            let searched: Option<Encode> = Some(iq::iq1_m::plain);
+            Kernels { encode_searched: searched, ..entry!(IQ1_M, BlockIQ1M, None, iq::iq1_m::weighted) }
         }
         _ => return None,
     })
@@ -195,8 +195,8 @@ pub(crate) fn portable(ty: Type) -> Kernels {
         Type::Q4_K => Some(k::encode_q4_k_weighted),
         Type::Q5_K => Some(k::encode_q5_k_weighted),
         Type::Q6_K => Some(k::encode_q6_k_weighted),
-        Type::IQ4_NL => Some(iq4::encode_iq4_nl_weighted),
-        Type::IQ4_XS => Some(iq4::encode_iq4_xs_weighted),
+        Type::IQ4_NL => Some(iq4::iq4_nl::weighted),
+        Type::IQ4_XS => Some(iq4::iq4_xs::weighted),
         _ => None,
     };
     let (decode, encode): (Decode, Encode) = match ty {
@@ -214,7 +214,7 @@ pub(crate) fn portable(ty: Type) -> Kernels {
         Type::Q5_K => (k::decode_q5_k, k::encode_q5_k),
         Type::Q6_K => (k::decode_q6_k, k::encode_q6_k),
         Type::IQ4_NL => (iq4::decode_iq4_nl, iq4::encode_iq4_nl),
-        Type::IQ4_XS => (iq4::decode_iq4_xs, iq4::encode_iq4_xs),
+        Type::IQ4_XS => (iq4::decode_iq4_xs, iq4::iq4_xs::plain),
         Type::MXFP4 => (fp4::decode_mxfp4, fp4::encode_mxfp4),
         Type::NVFP4 => (fp4::decode_nvfp4, fp4::encode_nvfp4),
         Type::TQ1_0 => (ternary::decode_tq1_0, ternary::encode_tq1_0),
@@ -224,7 +224,7 @@ pub(crate) fn portable(ty: Type) -> Kernels {
         _ => return NONE,
     };
     let searched: Option<Encode> = match ty {
-        Type::IQ4_NL => Some(iq4::encode_iq4_nl_searched),
+        Type::IQ4_NL => Some(iq4::iq4_nl::plain),
         _ => None,
     };
     Kernels { decode: Some(decode), encode: Some(encode), encode_searched: searched, encode_weighted: weighted, dot }

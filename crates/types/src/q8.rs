@@ -1,7 +1,7 @@
 //! q8_0, q8_1 and q8_K: 8-bit codes, the formats of the right operand. Portable paths; these define the results.
 
 use crate::block::{blocks, blocks_mut, BlockQ8K, BlockQ8_0, BlockQ8_1};
-use crate::clean::{bounded, finite, inverse, limit, nearest_int};
+use crate::clean::{bounded, finite, inverse, limit, magnitude, nearest_int};
 use crate::float::{half, scale_f16};
 
 /// Scale and codes of a block of 32: the largest magnitude maps to 127, ties round away from zero.
@@ -9,8 +9,7 @@ use crate::float::{half, scale_f16};
 fn codes32(x: &[f32; 32]) -> (f32, [i8; 32]) {
     let mut buf = [0.0; 32];
     let x = finite(x, &mut buf);
-    let amax = x.iter().fold(0.0f32, |m, v| if v.abs() > m { v.abs() } else { m });
-    let d = limit(amax / 127.0);
+    let d = limit(magnitude(x) / 127.0);
     let id = inverse(d);
     (d, x.map(|v| (v * id).round().clamp(-127.0, 127.0) as i8))
 }

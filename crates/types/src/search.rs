@@ -3,6 +3,39 @@
 
 use crate::clean::{bounded, nearest_int, SEARCH_MAX};
 
+/// `$name::plain` and `$name::weighted`: a search that takes importance weights if there are any, as an encoder without
+/// and one with them. A search is much code, and this way one copy of it serves both.
+macro_rules! encoders {
+    ($(#[$feature:meta])? $name:ident = $search:path) => {
+        pub(crate) mod $name {
+            $(#[$feature])?
+            #[inline(never)]
+            fn search(src: &[f32], dst: &mut [u8], importance: Option<&[f32]>) {
+                $search(src, dst, importance)
+            }
+
+            /// Any number of rows without importance weights.
+            pub(crate) fn plain(src: &[f32], dst: &mut [u8]) {
+                // SAFETY: encoders for an instruction set are handed out on machines with that only.
+                #[allow(unused_unsafe)]
+                unsafe {
+                    search(src, dst, None)
+                }
+            }
+
+            /// One row with an importance weight for each element.
+            pub(crate) fn weighted(src: &[f32], dst: &mut [u8], imatrix: &[f32]) {
+                // SAFETY: as in `plain`.
+                #[allow(unused_unsafe)]
+                unsafe {
+                    search(src, dst, Some(imatrix))
+                }
+            }
+        }
+    };
+}
+pub(crate) use encoders;
+
 /// A group whose largest magnitude is below this counts as zero.
 pub(crate) const TINY: f32 = 1e-15;
 
@@ -28,14 +61,25 @@ pub(crate) fn row_weights<'a, const N: usize>(
     wbuf: &'a mut [f32; N],
 ) -> (&'a [f32; N], &'a [f32; N]) {
     let x = bounded(x, buf, SEARCH_MAX);
-    for ((w, q), v) in wbuf.iter_mut().zip(importance).zip(x) {
-        *w = q * (sigma2 + v * v).sqrt();
-    }
+    *wbuf = weights(x, importance, sigma2);
     (x, wbuf)
 }
 
+/// Importance times sqrt(sigma2 + x^2).
 #[inline(always)]
-fn signed_max(x: &[f32]) -> (f32, f32) {
+pub(crate) fn weights<const N: usize>(x: &[f32; N], importance: &[f32; N], sigma2: f32) -> [f32; N] {
+    std::array::from_fn(|i| importance[i] * (sigma2 + x[i] * x[i]).sqrt())
+}
+
+/// Sum of the squares, in order.
+#[inline(always)]
+pub(crate) fn energy(x: &[f32]) -> f32 {
+    x.iter().fold(0.0, |s, v| s + v * v)
+}
+
+/// The largest magnitude, and the first value that has it.
+#[inline(always)]
+pub(crate) fn signed_max(x: &[f32]) -> (f32, f32) {
     let (mut amax, mut max) = (0.0f32, 0.0f32);
     for &v in x {
         if v.abs() > amax {

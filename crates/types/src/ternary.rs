@@ -1,13 +1,13 @@
 //! tq1_0, tq2_0, q1_0 and q2_0: a scale and codes of two bits or fewer. Portable paths; these define the results.
 
 use crate::block::{blocks, blocks_mut, BlockQ1_0, BlockQ2_0, BlockQ8K, BlockQ8_0, BlockTQ1_0, BlockTQ2_0};
-use crate::clean::{finite, inverse, limit};
+use crate::clean::{finite, inverse, limit, magnitude};
 use crate::float::{half, scale_f16};
 
 /// Scale for codes of -1, 0, 1 and its inverse: the largest magnitude.
 #[inline(always)]
-fn scale<const N: usize>(x: &[f32; N]) -> (f32, f32) {
-    let d = limit(x.iter().fold(0.0f32, |m, v| if v.abs() > m { v.abs() } else { m }));
+fn scale(x: &[f32]) -> (f32, f32) {
+    let d = limit(magnitude(x));
     (d, inverse(d))
 }
 

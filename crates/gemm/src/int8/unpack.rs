@@ -1,7 +1,7 @@
 //! Quantised rows as unsigned bytes with scales.
 
 use crate::kernel::KC;
-use ggml_oxide_types::Type;
+use ggml_oxide_types::{fp4, iq4, Type};
 
 /// How a format maps to bytes: `value = scale * (q - offset) + min`.
 #[derive(Clone, Copy, Debug)]
@@ -207,9 +207,7 @@ pub(crate) unsafe fn unpack(ty: Type, src: *const u8, kc: usize, out: &mut Row) 
             Type::MXFP4 => {
                 for i in 0..kc / 32 {
                     let b = block::<17>(src, i);
-                    // 2^(e - 128): doubled values stand in the table.
-                    let e = u32::from(b[0]);
-                    out.scale[i] = f32::from_bits(if e < 2 { 0x0020_0000 << e } else { (e - 1) << 23 });
+                    out.scale[i] = fp4::half_power(b[0]);
                     fp4_values::<16>(&part(&b, 1), &mut out.q[i * 32..][..32]);
                 }
             }
@@ -220,7 +218,7 @@ pub(crate) unsafe fn unpack(ty: Type, src: *const u8, kc: usize, out: &mut Row) 
                     let mut v = [0; 64];
                     fp4_values::<32>(&part(&b, 4), &mut v);
                     for g in 0..4 {
-                        out.scale[4 * i + g] = half_ue4m3(b[g]);
+                        out.scale[4 * i + g] = fp4::half_ue4m3(b[g]);
                         let q = &mut out.q[64 * i + 16 * g..][..16];
                         q[..8].copy_from_slice(&v[8 * g..][..8]);
                         q[8..].copy_from_slice(&v[32 + 8 * g..][..8]);
@@ -281,7 +279,14 @@ fn scales_k(d: [u8; 4], s: &[u8; 12], out: &mut Row) {
 }
 
 /// Steps from one value of iq4_nl and iq4_xs to the next; the first of them, and 128, is 1.
-const IQ4_STEPS: [u8; 15] = [23, 21, 18, 16, 14, 13, 12, 11, 12, 12, 13, 15, 16, 20, 24];
+const IQ4_STEPS: [u8; 15] = {
+    let (mut steps, mut i) = ([0; 15], 0);
+    while i < 15 {
+        steps[i] = iq4::VALUES[i].abs_diff(iq4::VALUES[i + 1]);
+        i += 1;
+    }
+    steps
+};
 
 /// As [`nibbles`], as values of iq4_nl and 128. Steps are added up: a table would keep the loop from becoming vectors.
 #[inline(always)]
@@ -304,17 +309,6 @@ fn fp4_values<const N: usize>(qs: &[u8; N], out: &mut [u8]) {
         let m = *q & 7;
         let v = m + (m.max(4) - 4) + if m == 7 { 2 } else { 0 };
         *q = if *q > 7 { 12 - v } else { 12 + v };
-    }
-}
-
-/// Half of an unsigned 8-bit float with four exponent bits, 0x7f being 0.
-#[inline(always)]
-fn half_ue4m3(b: u8) -> f32 {
-    let (e, m) = (u32::from(b >> 3 & 15), u32::from(b & 7));
-    match (b, e) {
-        (0x7f, _) => 0.0,
-        (_, 0) => m as f32 * (1.0 / 1024.0),
-        _ => f32::from_bits((e + 119) << 23 | m << 20),
     }
 }
 

@@ -3,20 +3,9 @@
 use super::fit::{fit, largest, odd_steps, split, split_even, Again, Trials};
 use super::lattice;
 use crate::block::{blocks_mut, BlockIQ2S, BlockIQ2XS, BlockIQ2XXS, BlockIQ3S, BlockIQ3XXS};
-use crate::clean::{bounded, nearest_int, SEARCH_MAX};
+use crate::clean::{bounded, nearest_int, or_zero, SEARCH_MAX};
 use crate::float::scale_f16;
-
-/// Sum of the squares of a block, in order.
-#[inline(always)]
-pub(super) fn energy(x: &[f32; 256]) -> f32 {
-    x.iter().fold(0.0, |s, v| s + v * v)
-}
-
-/// Importance times sqrt(sigma2 + x^2).
-#[inline(always)]
-pub(super) fn weights<const N: usize>(x: &[f32; N], importance: &[f32; N], sigma2: f32) -> [f32; N] {
-    std::array::from_fn(|i| importance[i] * (sigma2 + x[i] * x[i]).sqrt())
-}
+use crate::search::{encoders, energy, weights};
 
 /// Calls `$body` for each block with its values held to the search's range, and its importance weights if there are any.
 macro_rules! each_block {
@@ -31,8 +20,9 @@ macro_rules! each_block {
 }
 pub(super) use each_block;
 
-/// A scale for non-negative x ~ scale * l, l in 0 ..= 4, that iq2_xxs starts from. Codes are kept in a byte and compared
-/// and subtracted as such, so a value of the wrong sign counts as a large code where its own is taken back.
+/// A scale for non-negative x ~ scale * l, l in 0 ..= 4, that iq2_xxs starts from. As `search::qp`, but values of the wrong
+/// sign occur: codes are kept in a byte and compared and subtracted as such, so such a value counts as a large code where
+/// its own is taken back.
 #[inline(always)]
 fn first_scale(x: &[f32; 32], w: &[f32; 32]) -> f32 {
     let max = x.iter().fold(0.0f32, |m, &v| if m > v { m } else { v });
@@ -87,12 +77,7 @@ fn first_scale(x: &[f32; 32], w: &[f32; 32]) -> f32 {
             break;
         }
     }
-    let scale = if l2 > 0.0 { lx / l2 } else { 0.0 };
-    if scale.is_finite() {
-        scale
-    } else {
-        0.0
-    }
+    or_zero(if l2 > 0.0 { lx / l2 } else { 0.0 })
 }
 
 #[inline(always)]
@@ -171,18 +156,10 @@ pub(crate) fn encode_iq2_xs_weighted(src: &[f32], dst: &mut [u8], imatrix: &[f32
     });
 }
 
-#[inline(always)]
-pub(crate) fn encode_iq2_s(src: &[f32], dst: &mut [u8]) {
-    iq2_s(src, dst, None);
-}
+encoders!(iq2_s = super::search_iq2_s);
 
 #[inline(always)]
-pub(crate) fn encode_iq2_s_weighted(src: &[f32], dst: &mut [u8], imatrix: &[f32]) {
-    iq2_s(src, dst, Some(imatrix));
-}
-
-#[inline(always)]
-pub(crate) fn iq2_s(src: &[f32], dst: &mut [u8], importance: Option<&[f32]>) {
+pub(crate) fn search_iq2_s(src: &[f32], dst: &mut [u8], importance: Option<&[f32]>) {
     let lattice = lattice::iq2_s();
     each_block!(src, dst: BlockIQ2S, importance, |x, qw, b| {
         *b = BlockIQ2S { d: [0; 2], qs: [0; 32], signs: [0; 32], qh: [0; 8], scales: [0; 8] };
@@ -225,18 +202,10 @@ fn weights3(x: &[f32; 32], qw: Option<&[f32; 256]>, j: usize, sigma2: f32) -> [f
     }
 }
 
-#[inline(always)]
-pub(crate) fn encode_iq3_xxs(src: &[f32], dst: &mut [u8]) {
-    iq3_xxs(src, dst, None);
-}
+encoders!(iq3_xxs = super::search_iq3_xxs);
 
 #[inline(always)]
-pub(crate) fn encode_iq3_xxs_weighted(src: &[f32], dst: &mut [u8], imatrix: &[f32]) {
-    iq3_xxs(src, dst, Some(imatrix));
-}
-
-#[inline(always)]
-pub(crate) fn iq3_xxs(src: &[f32], dst: &mut [u8], importance: Option<&[f32]>) {
+pub(crate) fn search_iq3_xxs(src: &[f32], dst: &mut [u8], importance: Option<&[f32]>) {
     let lattice = lattice::iq3_xxs();
     each_block!(src, dst: BlockIQ3XXS, importance, |x, qw, b| {
         *b = BlockIQ3XXS { d: [0; 2], qs: [0; 64], signs: [0; 32] };
@@ -267,18 +236,10 @@ pub(crate) fn iq3_xxs(src: &[f32], dst: &mut [u8], importance: Option<&[f32]>) {
     });
 }
 
-#[inline(always)]
-pub(crate) fn encode_iq3_s(src: &[f32], dst: &mut [u8]) {
-    iq3_s(src, dst, None);
-}
+encoders!(iq3_s = super::search_iq3_s);
 
 #[inline(always)]
-pub(crate) fn encode_iq3_s_weighted(src: &[f32], dst: &mut [u8], imatrix: &[f32]) {
-    iq3_s(src, dst, Some(imatrix));
-}
-
-#[inline(always)]
-pub(crate) fn iq3_s(src: &[f32], dst: &mut [u8], importance: Option<&[f32]>) {
+pub(crate) fn search_iq3_s(src: &[f32], dst: &mut [u8], importance: Option<&[f32]>) {
     let lattice = lattice::iq3_s();
     each_block!(src, dst: BlockIQ3S, importance, |x, qw, b| {
         *b = BlockIQ3S { d: [0; 2], qs: [0; 64], qh: [0; 8], signs: [0; 32], scales: [0; 4] };

@@ -1,12 +1,13 @@
 //! f32 to iq1 blocks. With three values there are few ways to split a sorted group into runs of low, middle and high:
 //! all are tried, under both shifts. Sums run in a fixed order, one rounding for each operation.
 
-use super::encode::{each_block, energy, weights};
+use super::encode::each_block;
 use super::fit::odd_steps;
 use super::lattice::{self, Lattice};
 use crate::block::{blocks_mut, BlockIQ1M, BlockIQ1S};
-use crate::clean::{bounded, SEARCH_MAX};
+use crate::clean::{bounded, magnitude, or_zero, SEARCH_MAX};
 use crate::float::scale_f16;
+use crate::search::{encoders, energy, weights};
 
 /// What the values are shifted by, up for `false`.
 #[inline(always)]
@@ -125,11 +126,6 @@ fn project(sums: &mut (f32, f32), point: [u8; 8], down: bool, factor: f32, x: &[
     }
 }
 
-#[inline(always)]
-fn magnitude(x: &[f32]) -> f32 {
-    x.iter().fold(0.0f32, |m, v| if v.abs() > m { v.abs() } else { m })
-}
-
 /// The scale fitted to the chosen points, if that is positive.
 #[inline(always)]
 fn refit<const G: usize>(lattice: &Lattice<8>, index: [u16; G], down: [bool; G], x: &[f32], w: &[f32]) -> Option<f32> {
@@ -138,16 +134,6 @@ fn refit<const G: usize>(lattice: &Lattice<8>, index: [u16; G], down: [bool; G],
         project(&mut sums, lattice.point(index[k]), down[k], 1.0, &x[8 * k..8 * k + 8], &w[8 * k..8 * k + 8]);
     }
     (sums.0 > 0.0 && sums.1 > 0.0).then(|| sums.0 / sums.1)
-}
-
-/// 0 in place of what overflowed.
-#[inline(always)]
-fn usable(scale: f32) -> f32 {
-    if scale.is_finite() {
-        scale
-    } else {
-        0.0
-    }
 }
 
 /// Splits of 32 values with one shift.
@@ -203,7 +189,7 @@ pub(crate) fn encode_iq1_s_weighted(src: &[f32], dst: &mut [u8], imatrix: &[f32]
             let down = [best.kind == 1; 4];
             let (index, on) = points(lattice, &digits, x, &w, best.scale, down);
             let fitted = if on { None } else { refit(lattice, index, down, x, &w) };
-            scales[j] = usable(fitted.unwrap_or(best.scale));
+            scales[j] = or_zero(fitted.unwrap_or(best.scale));
             for k in 0..4 {
                 b.qs[4 * j + k] = index[k] as u8;
                 words[j] |= (index[k] >> 8) << (3 * k);
@@ -270,18 +256,10 @@ fn split16(x: &[f32; 16], w: &[f32; 16], idx: &[u8; 16]) -> Split {
     best
 }
 
-#[inline(always)]
-pub(crate) fn encode_iq1_m(src: &[f32], dst: &mut [u8]) {
-    iq1_m(src, dst, None);
-}
+encoders!(iq1_m = super::search_iq1_m);
 
 #[inline(always)]
-pub(crate) fn encode_iq1_m_weighted(src: &[f32], dst: &mut [u8], imatrix: &[f32]) {
-    iq1_m(src, dst, Some(imatrix));
-}
-
-#[inline(always)]
-pub(crate) fn iq1_m(src: &[f32], dst: &mut [u8], importance: Option<&[f32]>) {
+pub(crate) fn search_iq1_m(src: &[f32], dst: &mut [u8], importance: Option<&[f32]>) {
     let lattice = lattice::iq1();
     each_block!(src, dst: BlockIQ1M, importance, |x, qw, b| {
         *b = BlockIQ1M { qs: [0; 32], qh: [0; 16], scales: [0; 8] };
@@ -307,7 +285,7 @@ pub(crate) fn iq1_m(src: &[f32], dst: &mut [u8], importance: Option<&[f32]>) {
             let on;
             (index[g], on) = points(lattice, &digits, x, w, best.scale, down);
             let fitted = if on { None } else { refit(lattice, index[g], down, x, w) };
-            (scales[g], kinds[g]) = (usable(fitted.unwrap_or(best.scale)), best.kind);
+            (scales[g], kinds[g]) = (or_zero(fitted.unwrap_or(best.scale)), best.kind);
         }
         for g in 0..16 {
             b.qs[2 * g] = index[g][0] as u8;

@@ -7,6 +7,7 @@ use crate::block::{blocks_mut, BlockQ8K, BlockQ8_0, BlockQ8_1};
 use crate::clean::{inverse, limit};
 use crate::float::scale_f16;
 use crate::kernels::{Encode, EncodeWeighted};
+use crate::search::encoders;
 use crate::{fp4, iq, iq4, kquants as k, q4, q5, q8, ternary, Type};
 
 macro_rules! compiled {
@@ -50,18 +51,12 @@ compiled! {
     q5_k = k::encode_q5_k;
     q6_k = k::encode_q6_k;
     iq4_nl = iq4::encode_iq4_nl;
-    iq4_nl_s = iq4::encode_iq4_nl_searched;
-    iq4_xs = iq4::encode_iq4_xs;
     mxfp4 = fp4::encode_mxfp4;
     nvfp4 = fp4::encode_nvfp4;
     tq1_0 = ternary::encode_tq1_0;
     tq2_0 = ternary::encode_tq2_0;
     q1_0 = ternary::encode_q1_0;
     q2_0 = ternary::encode_q2_0;
-    iq2_s = iq::encode_iq2_s;
-    iq3_xxs = iq::encode_iq3_xxs;
-    iq3_s = iq::encode_iq3_s;
-    iq1_m = iq::encode_iq1_m;
 }
 
 compiled_weighted! {
@@ -74,16 +69,35 @@ compiled_weighted! {
     q4_k_w = k::encode_q4_k_weighted;
     q5_k_w = k::encode_q5_k_weighted;
     q6_k_w = k::encode_q6_k_weighted;
-    iq4_nl_w = iq4::encode_iq4_nl_weighted;
-    iq4_xs_w = iq4::encode_iq4_xs_weighted;
     iq2_xxs_w = iq::encode_iq2_xxs_weighted;
     iq2_xs_w = iq::encode_iq2_xs_weighted;
-    iq2_s_w = iq::encode_iq2_s_weighted;
-    iq3_xxs_w = iq::encode_iq3_xxs_weighted;
-    iq3_s_w = iq::encode_iq3_s_weighted;
     iq1_s_w = iq::encode_iq1_s_weighted;
-    iq1_m_w = iq::encode_iq1_m_weighted;
 }
+
+encoders!(
+    #[target_feature(enable = "avx2,f16c")]
+    iq4_nl_searched = crate::iq4::search_iq4_nl
+);
+encoders!(
+    #[target_feature(enable = "avx2,f16c")]
+    iq4_xs = crate::iq4::search_iq4_xs
+);
+encoders!(
+    #[target_feature(enable = "avx2,f16c")]
+    iq2_s = crate::iq::search_iq2_s
+);
+encoders!(
+    #[target_feature(enable = "avx2,f16c")]
+    iq3_xxs = crate::iq::search_iq3_xxs
+);
+encoders!(
+    #[target_feature(enable = "avx2,f16c")]
+    iq3_s = crate::iq::search_iq3_s
+);
+encoders!(
+    #[target_feature(enable = "avx2,f16c")]
+    iq1_m = crate::iq::search_iq1_m
+);
 
 /// The largest magnitude's bits: as integers, magnitudes order like the floats, with what is not finite on top.
 #[inline]
@@ -269,12 +283,12 @@ pub(super) fn pick(ty: Type) -> Option<Encode> {
         Type::Q4_K => q4_k,
         Type::Q5_K => q5_k,
         Type::Q6_K => q6_k,
-        Type::IQ2_S => iq2_s,
-        Type::IQ3_XXS => iq3_xxs,
-        Type::IQ3_S => iq3_s,
+        Type::IQ2_S => iq2_s::plain,
+        Type::IQ3_XXS => iq3_xxs::plain,
+        Type::IQ3_S => iq3_s::plain,
         Type::Q8_K => q8_k,
         Type::IQ4_NL => iq4_nl,
-        Type::IQ4_XS => iq4_xs,
+        Type::IQ4_XS => iq4_xs::plain,
         Type::MXFP4 => mxfp4,
         Type::NVFP4 => nvfp4,
         Type::TQ1_0 => tq1_0,
@@ -289,8 +303,8 @@ pub(super) fn pick(ty: Type) -> Option<Encode> {
 /// The encoder that files are made with, where that is another; the machine has AVX2, FMA and F16C.
 pub(super) fn pick_searched(ty: Type) -> Option<Encode> {
     match ty {
-        Type::IQ4_NL => Some(iq4_nl_s),
-        Type::IQ1_M => Some(iq1_m),
+        Type::IQ4_NL => Some(iq4_nl_searched::plain),
+        Type::IQ1_M => Some(iq1_m::plain),
         _ => None,
     }
 }
@@ -307,15 +321,15 @@ pub(super) fn pick_weighted(ty: Type) -> Option<EncodeWeighted> {
         Type::Q4_K => q4_k_w,
         Type::Q5_K => q5_k_w,
         Type::Q6_K => q6_k_w,
-        Type::IQ4_NL => iq4_nl_w,
-        Type::IQ4_XS => iq4_xs_w,
+        Type::IQ4_NL => iq4_nl_searched::weighted,
+        Type::IQ4_XS => iq4_xs::weighted,
         Type::IQ2_XXS => iq2_xxs_w,
         Type::IQ2_XS => iq2_xs_w,
-        Type::IQ2_S => iq2_s_w,
-        Type::IQ3_XXS => iq3_xxs_w,
-        Type::IQ3_S => iq3_s_w,
+        Type::IQ2_S => iq2_s::weighted,
+        Type::IQ3_XXS => iq3_xxs::weighted,
+        Type::IQ3_S => iq3_s::weighted,
         Type::IQ1_S => iq1_s_w,
-        Type::IQ1_M => iq1_m_w,
+        Type::IQ1_M => iq1_m::weighted,
         _ => return None,
     };
     Some(f)
