@@ -40,8 +40,9 @@ static double bound(int t) {
     case GGML_TYPE_Q2_K: case GGML_TYPE_IQ2_S: return 0.35;
     case GGML_TYPE_IQ2_XS: case GGML_TYPE_IQ2_XXS: return 0.45;
     case GGML_TYPE_IQ1_M: case GGML_TYPE_IQ1_S: return 0.6;
-    case GGML_TYPE_Q1_0: return 0.75;
-    default: return 1.0; /* three values for the largest of a block: most of normal data becomes zero */
+    case GGML_TYPE_Q1_0: return 0.72;
+    case GGML_TYPE_Q2_0: return 0.85;
+    default: return 0.95; /* three values for the largest of a block: most of normal data becomes zero, and nothing but zeros is 1 */
     }
 }
 

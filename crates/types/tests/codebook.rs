@@ -157,21 +157,22 @@ fn importance_moves_the_error() {
     }
 }
 
+/// Sets the scale of a block to 1.
+fn scale_by_one(ty: Type, block: &mut [u8]) {
+    if ty == Type::IQ1_M {
+        // The nibbles of 1.0 on top of the words of scales, which end the block.
+        for (w, nibble) in block[48..].as_chunks_mut::<2>().0.iter_mut().zip([0, 0, 0xc000, 0x3000]) {
+            *w = (u16::from_ne_bytes(*w) & 0x0fff | nibble).to_ne_bytes();
+        }
+    } else {
+        block[..2].copy_from_slice(&0x3c00u16.to_ne_bytes());
+    }
+}
+
 /// Random bytes with a scale of 1, so that every code and scale occurs.
 fn random_rows(ty: Type, rng: &mut Rng, blocks: usize) -> Vec<u8> {
     let mut b: Vec<u8> = (0..blocks * ty.block_bytes()).map(|_| rng.next() as u8).collect();
-    for b in b.chunks_mut(ty.block_bytes()) {
-        if ty == Type::IQ1_M {
-            // The nibbles of 1.0 on top of the words of scales, which end the block.
-            for (k, nibble) in [0u16, 0, 0xc000, 0x3000].into_iter().enumerate() {
-                let at = 48 + 2 * k;
-                let w = u16::from_ne_bytes([b[at], b[at + 1]]) & 0x0fff | nibble;
-                b[at..at + 2].copy_from_slice(&w.to_ne_bytes());
-            }
-        } else {
-            b[..2].copy_from_slice(&0x3c00u16.to_ne_bytes());
-        }
-    }
+    b.chunks_mut(ty.block_bytes()).for_each(|b| scale_by_one(ty, b));
     b
 }
 
@@ -208,12 +209,9 @@ fn dots_are_exact_at_the_ends_of_the_codes() {
             y[260..].as_chunks_mut::<2>().0.fill((16 * q as i16).to_ne_bytes());
             for fill in [0u8, 0xff] {
                 let mut x = vec![fill; ty.block_bytes()];
-                match ty {
-                    // The largest f16, and a small one: all that its bits allow beside the scales' own.
-                    Type::IQ1_M => x[48..].as_chunks_mut::<2>().0.fill(((fill as u16 * 0x0101) & 0x0fff).to_ne_bytes()),
-                    _ => x[..2].copy_from_slice(&0x3c00u16.to_ne_bytes()),
-                }
+                scale_by_one(ty, &mut x);
                 let want: f64 = decode(ty, &x).iter().map(|&v| v as f64 * q as f64).sum();
+                assert_ne!(want, 0.0, "{ty} codes {fill:#x}");
                 assert_eq!(vec_dot(ty, 256, &x, &y).unwrap() as f64, want, "{ty} codes {fill:#x} y {q}");
             }
         }

@@ -3,32 +3,15 @@
 
 mod common;
 
-use common::Rng;
-use ggml_oxide_types::{float, from_f32, half_fields, kernels, to_f32, vec_dot, vec_dot_rows, Rows, Type};
+use common::{Rng, CODEBOOK_TYPES};
+use ggml_oxide_types::{
+    float, from_f32, half_fields, kernels, to_f32, vec_dot, vec_dot_rows, Rows, Type, SIDE_BY_SIDE,
+};
 
-const DOT_TYPES: &[Type] = &[
-    Type::F32,
-    Type::F16,
-    Type::BF16,
-    Type::Q4_0,
-    Type::Q4_1,
-    Type::Q5_0,
-    Type::Q5_1,
-    Type::Q8_0,
-    Type::Q2_K,
-    Type::Q3_K,
-    Type::Q4_K,
-    Type::Q5_K,
-    Type::Q6_K,
-    Type::IQ4_NL,
-    Type::IQ4_XS,
-    Type::TQ1_0,
-    Type::TQ2_0,
-    Type::MXFP4,
-    Type::NVFP4,
-    Type::Q1_0,
-    Type::Q2_0,
-];
+/// Formats with a dot product; tests/codebook.rs has the others.
+fn dot_types() -> impl Iterator<Item = Type> {
+    Type::ALL.iter().copied().filter(|ty| ty.vec_dot_type().is_some() && !CODEBOOK_TYPES.contains(ty))
+}
 
 fn encode(ty: Type, x: &[f32]) -> Vec<u8> {
     let mut b = vec![0; ty.row_bytes(x.len()).unwrap()];
@@ -53,7 +36,7 @@ fn exact(x: &[f32], y: &[f32]) -> (f64, f64) {
 #[test]
 fn agrees_with_f64() {
     let mut rng = Rng(1);
-    for &ty in DOT_TYPES {
+    for ty in dot_types() {
         let ty_y = ty.vec_dot_type().unwrap();
         let bs = ty.block_size();
         let lengths: &[usize] = if bs == 1 { &[1, 7, 16, 31, 33, 48, 100, 1000] } else { &[bs, 3 * bs, 1024] };
@@ -94,7 +77,7 @@ fn q8_0_is_exact_for_every_pair_of_extremes() {
 #[test]
 fn small_codes_are_exact_against_extreme_right_operands() {
     let one = float::f32_to_f16(1.0).to_ne_bytes();
-    for &ty in DOT_TYPES.iter().filter(|t| t.is_quantized()) {
+    for ty in dot_types().filter(|t| t.is_quantized()) {
         let n = ty.block_size();
         let ty_y = ty.vec_dot_type().unwrap();
         for y in [-128i8, 127] {
@@ -138,11 +121,11 @@ fn small_codes_are_exact_against_extreme_right_operands() {
 #[test]
 fn grouping_of_rows_does_not_show() {
     let mut rng = Rng(2);
-    for &ty in DOT_TYPES {
+    // Rows far apart are grouped where those close together are not.
+    for (ty, pad) in dot_types().flat_map(|ty| [(ty, 3), (ty, SIDE_BY_SIDE + 3)]) {
         let n = if ty.block_size() == 1 { 333 } else { 512 };
         let ty_y = ty.vec_dot_type().unwrap();
         let (rx, ry) = (7, 6);
-        let pad = 3;
         let (sx, sy) = (ty.row_bytes(n).unwrap() + pad, ty_y.row_bytes(n).unwrap() + pad);
         let mut rows = |ty: Type, count: usize, stride: usize| {
             let mut all = vec![0xee; stride * count];

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Rng, BLOCK_TYPES, CODEBOOK_TYPES};
+use common::{block_types, Rng, CODEBOOK_TYPES};
 use ggml_oxide_types::{float, from_f32, kernels, quantize_rows, to_f32, vec_dot, vec_dot_rows, Error, Type};
 
 fn encode(ty: Type, x: &[f32], w: Option<&[f32]>) -> Vec<u8> {
@@ -38,7 +38,7 @@ fn finite_blocks_decode_to_finite_values() {
     let wide: Vec<f32> = (0..n).map(|i| 10f32.powi(i as i32 % 40 - 20)).collect();
     // One input in 13 under Miri.
     for x in inputs.iter().step_by(if cfg!(miri) { 13 } else { 1 }) {
-        for &ty in BLOCK_TYPES {
+        for ty in block_types() {
             for w in [None, Some(&ones[..]), Some(&zeros[..]), Some(&wide[..])] {
                 let y = round_trip(ty, x, w);
                 assert!(y.iter().all(|v| v.is_finite()), "{ty} of {} .. weights {}", x[0], w.is_some());
@@ -49,7 +49,7 @@ fn finite_blocks_decode_to_finite_values() {
 
 #[test]
 fn a_zero_block_is_zero() {
-    for &ty in BLOCK_TYPES {
+    for ty in block_types() {
         assert!(round_trip(ty, &[0.0; 256], None).iter().all(|&v| v == 0.0), "{ty}");
         assert!(round_trip(ty, &[0.0; 256], Some(&[1.0; 256])).iter().all(|&v| v == 0.0), "{ty} weighted");
     }
@@ -57,7 +57,7 @@ fn a_zero_block_is_zero() {
 
 #[test]
 fn saturation_keeps_sign_and_size() {
-    for &ty in BLOCK_TYPES {
+    for ty in block_types() {
         let x: Vec<f32> = (0..256).map(|i| if i % 2 == 0 { 1e8 } else { -1e8 }).collect();
         let y = round_trip(ty, &x, None);
         assert!(y.iter().zip(&x).all(|(y, x)| y * x > 0.0 || matches!(ty, Type::Q4_1 | Type::Q5_1)), "{ty}");
@@ -71,7 +71,7 @@ fn saturation_keeps_sign_and_size() {
 fn values_that_are_not_finite_are_replaced() {
     let mut rng = Rng(11);
     let clean: Vec<f32> = (0..256).map(|_| rng.normal()).collect();
-    for &ty in BLOCK_TYPES {
+    for ty in block_types() {
         let (mut nan, mut zero) = (clean.clone(), clean.clone());
         for i in [3, 40, 200] {
             nan[i] = f32::NAN;
@@ -99,11 +99,13 @@ fn error_is_within_the_step() {
         Type::Q3_K => 0.2,
         Type::IQ4_NL | Type::IQ4_XS => 0.09,
         Type::MXFP4 | Type::NVFP4 => 0.14,
-        // A ternary code for the largest of a block leaves most of normal data zero.
-        Type::Q1_0 | Type::Q2_0 | Type::TQ1_0 | Type::TQ2_0 => 0.99,
+        Type::Q1_0 => 0.71,
+        // A ternary code for the largest of a block leaves most of normal data zero: close to the 1 of nothing but zeros.
+        Type::Q2_0 => 0.85,
+        Type::TQ1_0 | Type::TQ2_0 => 0.95,
         _ => 0.35,
     };
-    for &ty in BLOCK_TYPES {
+    for ty in block_types() {
         let x: Vec<f32> = (0..n).map(|_| rng.normal()).collect();
         let w: Vec<f32> = (0..n).map(|_| 0.5 + rng.unit()).collect();
         for w in [None, Some(&w[..])] {

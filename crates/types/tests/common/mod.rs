@@ -3,32 +3,14 @@
 
 use ggml_oxide_types::Type;
 
-pub const BLOCK_TYPES: &[Type] = &[
-    Type::Q4_0,
-    Type::Q4_1,
-    Type::Q5_0,
-    Type::Q5_1,
-    Type::Q8_0,
-    Type::Q8_1,
-    Type::Q2_K,
-    Type::Q3_K,
-    Type::Q4_K,
-    Type::Q5_K,
-    Type::Q6_K,
-    Type::Q8_K,
-    Type::IQ4_NL,
-    Type::IQ4_XS,
-    Type::TQ1_0,
-    Type::TQ2_0,
-    Type::MXFP4,
-    Type::NVFP4,
-    Type::Q1_0,
-    Type::Q2_0,
-];
-
 /// Formats whose values are points of a fixed grid.
 pub const CODEBOOK_TYPES: &[Type] =
     &[Type::IQ2_XXS, Type::IQ2_XS, Type::IQ2_S, Type::IQ3_XXS, Type::IQ3_S, Type::IQ1_S, Type::IQ1_M];
+
+/// The other formats with blocks.
+pub fn block_types() -> impl Iterator<Item = Type> {
+    Type::ALL.iter().copied().filter(|ty| ty.is_quantized() && !CODEBOOK_TYPES.contains(ty))
+}
 
 /// splitmix64.
 pub struct Rng(pub u64);
