@@ -28,9 +28,11 @@ impl Dot {
         match self.level {
             Level::Portable => 2,
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => 2,
+            Level::Avx2 | Level::AvxVnni => 2,
             #[cfg(target_arch = "x86_64")]
             Level::Vnni => 6,
+            #[cfg(target_arch = "aarch64")]
+            Level::Dot => 4,
         }
     }
 
@@ -39,7 +41,7 @@ impl Dot {
     pub fn needs_sums(&self) -> bool {
         match self.level {
             #[cfg(target_arch = "x86_64")]
-            Level::Vnni => true,
+            Level::AvxVnni | Level::Vnni => true,
             _ => false,
         }
     }
@@ -60,6 +62,24 @@ impl Dot {
                 match x.len() {
                     1 => x86::avx2::<1>(w, x, k, &mut out),
                     _ => x86::avx2::<2>(w, x, k, &mut out),
+                }
+            },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Level::AvxVnni => unsafe {
+                match x.len() {
+                    1 => x86::avx_vnni::<1>(w, x, k, sums, &mut out),
+                    _ => x86::avx_vnni::<2>(w, x, k, sums, &mut out),
+                }
+            },
+            #[cfg(target_arch = "aarch64")]
+            // SAFETY: as above.
+            Level::Dot => unsafe {
+                match x.len() {
+                    1 => neon::dot::<1>(w, x, k, &mut out),
+                    2 => neon::dot::<2>(w, x, k, &mut out),
+                    3 => neon::dot::<3>(w, x, k, &mut out),
+                    _ => neon::dot::<4>(w, x, k, &mut out),
                 }
             },
             #[cfg(target_arch = "x86_64")]
@@ -101,6 +121,7 @@ fn tail(w: &[i8], x: &[i8]) -> i32 {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::{tail, Sums, MAX_STRIP, ROWS};
+    use crate::sd::cpu::tile::near;
     use std::arch::x86_64::*;
 
     /// # Safety
@@ -123,15 +144,60 @@ mod x86 {
         }
         for r in 0..R {
             for n in 0..ROWS {
-                let half = _mm_add_epi32(_mm256_castsi256_si128(acc[r][n]), _mm256_extracti128_si256::<1>(acc[r][n]));
-                let two = _mm_add_epi32(half, _mm_unpackhi_epi64(half, half));
-                let one = _mm_add_epi32(two, _mm_shuffle_epi32::<1>(two));
                 // SAFETY: `whole <= k`.
                 let rest = unsafe {
                     let part = |p: *const i8| std::slice::from_raw_parts(p.add(whole), k - whole);
                     tail(part(w[n]), part(x[r]))
                 };
-                out[r][n] = _mm_cvtsi128_si32(one).wrapping_add(rest);
+                out[r][n] = sum(acc[r][n]).wrapping_add(rest);
+            }
+        }
+    }
+
+    /// The sum of all lanes.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn sum(v: __m256i) -> i32 {
+        let half = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256::<1>(v));
+        let two = _mm_add_epi32(half, _mm_unpackhi_epi64(half, half));
+        _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32::<1>(two)))
+    }
+
+    /// # Safety
+    /// As [`super::Dot::tile`], with `R` rows of activations; the processor has AVX2 with VNNI.
+    #[target_feature(enable = "avxvnni,avx2")]
+    pub unsafe fn avx_vnni<const R: usize>(
+        w: &[*const i8; ROWS],
+        x: &[*const i8],
+        k: usize,
+        sums: &[i32; MAX_STRIP],
+        out: &mut Sums,
+    ) {
+        const STEP: usize = 32;
+        let up = _mm256_set1_epi8(-128);
+        let mut acc = [[_mm256_setzero_si256(); ROWS]; R];
+        let whole = k / STEP * STEP;
+        for i in (0..whole).step_by(STEP) {
+            // SAFETY: `i + 32 <= k`.
+            let load = |p: *const i8| unsafe { _mm256_loadu_si256(p.add(i).cast()) };
+            let x: [__m256i; R] = std::array::from_fn(|r| load(x[r]));
+            for (n, &w) in w.iter().enumerate() {
+                let w = _mm256_xor_si256(load(w), up);
+                for r in 0..R {
+                    acc[r][n] = _mm256_dpbusd_avx_epi32(acc[r][n], w, x[r]);
+                }
+            }
+        }
+        for r in 0..R {
+            for n in 0..ROWS {
+                // SAFETY: `whole <= k`.
+                let (w, x) = unsafe {
+                    let part = |p: *const i8| std::slice::from_raw_parts(p.add(whole), k - whole);
+                    (part(w[n]), part(x[r]))
+                };
+                // the rest is not moved up
+                let moved = x.iter().fold(sums[r], |s, &x| s.wrapping_sub(i32::from(x))).wrapping_mul(128);
+                out[r][n] = sum(acc[r][n]).wrapping_sub(moved).wrapping_add(tail(w, x));
             }
         }
     }
@@ -166,6 +232,8 @@ mod x86 {
         while i + STEP <= k {
             // SAFETY: `i + 64 <= k`.
             let load = |p: *const i8| unsafe { _mm512_loadu_si512(p.add(i).cast()) };
+            // the rows behind these are next
+            w.iter().for_each(|w| near(w.wrapping_add(ROWS * k + i).cast()));
             let w: [__m512i; ROWS] = std::array::from_fn(|n| _mm512_xor_si512(load(w[n]), up));
             for r in 0..R {
                 let x = load(x[r]);
@@ -193,6 +261,43 @@ mod x86 {
             let sum = _mm_sub_epi32(sum4(&acc[r]), moved);
             // SAFETY: four integers.
             unsafe { _mm_storeu_si128(out[r].as_mut_ptr().cast(), sum) };
+        }
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod neon {
+    use super::{tail, Sums, ROWS};
+    use std::arch::aarch64::*;
+
+    /// # Safety
+    /// As [`super::Dot::tile`], with `R` rows of activations; the processor has dot products.
+    #[target_feature(enable = "neon,dotprod")]
+    pub unsafe fn dot<const R: usize>(w: &[*const i8; ROWS], x: &[*const i8], k: usize, out: &mut Sums) {
+        const STEP: usize = 16;
+        let mut acc = [[vdupq_n_s32(0); ROWS]; R];
+        let whole = k / STEP * STEP;
+        for i in (0..whole).step_by(STEP) {
+            for (n, &w) in w.iter().enumerate() {
+                for r in 0..R {
+                    // SAFETY: `i + 16 <= k`; the intrinsic is not in the stable standard library.
+                    unsafe {
+                        let (w, x) = (vld1q_s8(w.add(i)), vld1q_s8(x[r].add(i)));
+                        std::arch::asm!("sdot {a:v}.4s, {w:v}.16b, {x:v}.16b", a = inout(vreg) acc[r][n], w = in(vreg) w,
+                            x = in(vreg) x, options(pure, nomem, nostack, preserves_flags));
+                    }
+                }
+            }
+        }
+        for r in 0..R {
+            for n in 0..ROWS {
+                // SAFETY: `whole <= k`.
+                let rest = unsafe {
+                    let part = |p: *const i8| std::slice::from_raw_parts(p.add(whole), k - whole);
+                    tail(part(w[n]), part(x[r]))
+                };
+                out[r][n] = vaddvq_s32(acc[r][n]).wrapping_add(rest);
+            }
         }
     }
 }

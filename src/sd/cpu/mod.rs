@@ -8,13 +8,19 @@ mod linear_w4;
 mod modulate;
 mod native;
 mod norm_rope;
+mod pack;
 mod product;
 mod rope_apply;
 mod rotate;
+#[cfg(target_arch = "x86_64")]
+mod rotate_x86;
+mod rows;
+mod tile;
 mod to_i8;
 mod view;
 
 use super::kernel::Entry;
+use std::sync::OnceLock;
 
 /// All of them. Attention has none: its operators run on NVIDIA's devices alone.
 pub const KERNELS: [Entry; 9] = [
@@ -37,9 +43,15 @@ pub enum Level {
     /// AVX2.
     #[cfg(target_arch = "x86_64")]
     Avx2,
+    /// AVX2 with VNNI.
+    #[cfg(target_arch = "x86_64")]
+    AvxVnni,
     /// AVX-512 with VNNI.
     #[cfg(target_arch = "x86_64")]
     Vnni,
+    /// NEON with dot products.
+    #[cfg(target_arch = "aarch64")]
+    Dot,
 }
 
 impl Level {
@@ -48,15 +60,18 @@ impl Level {
         #[cfg(target_arch = "x86_64")]
         let more = {
             let avx2 = is_x86_feature_detected!("avx2");
+            let avx_vnni = avx2 && is_x86_feature_detected!("avxvnni");
             let vnni = avx2
                 && is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512bw")
                 && is_x86_feature_detected!("avx512vl")
                 && is_x86_feature_detected!("avx512dq")
                 && is_x86_feature_detected!("avx512vnni");
-            [avx2.then_some(Level::Avx2), vnni.then_some(Level::Vnni)]
+            [avx2.then_some(Level::Avx2), avx_vnni.then_some(Level::AvxVnni), vnni.then_some(Level::Vnni)]
         };
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        let more = [std::arch::is_aarch64_feature_detected!("dotprod").then_some(Level::Dot)];
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         let more = [None];
         std::iter::once(Level::Portable).chain(more.into_iter().flatten())
     }
@@ -65,4 +80,11 @@ impl Level {
     pub fn best() -> Level {
         Level::all().last().unwrap_or(Level::Portable)
     }
+}
+
+/// Threads that have scratch memory to themselves, of those that take `pieces`: no more than there are processors.
+fn processors(pieces: usize) -> usize {
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    let n = PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
+    pieces.clamp(1, *n)
 }

@@ -1,11 +1,13 @@
 //! Rotation of rows in groups and rounding to 8 bits, for one row. The order of operations is the specification's; additions of one
 //! element depend on no other, so every vector width gives the same bits.
 
+#[cfg(target_arch = "x86_64")]
+use super::rotate_x86;
 use super::Level;
 
 /// One stage on quadruples that lie `S` apart.
 #[inline(always)]
-fn stage<const S: usize>(v: &mut [f32]) {
+pub fn stage<const S: usize>(v: &mut [f32]) {
     for block in v.chunks_exact_mut(4 * S) {
         let (ab, cd) = block.split_at_mut(2 * S);
         let ((a, b), (c, d)) = (ab.split_at_mut(S), cd.split_at_mut(S));
@@ -19,11 +21,28 @@ fn stage<const S: usize>(v: &mut [f32]) {
     }
 }
 
+/// What a rotation multiplies by: 1/sqrt(group), a power of 2.
+#[inline(always)]
+pub fn factor(group: usize) -> f32 {
+    1.0 / (1u32 << (group.trailing_zeros() / 2)) as f32
+}
+
+/// The scale of a row and what its elements are multiplied by.
+#[inline(always)]
+pub fn scales(largest: f32) -> (f32, f32) {
+    let scale = largest / 127.0;
+    (scale, if scale == 0.0 { 0.0 } else { 1.0 / scale })
+}
+
+/// Elements of scratch memory to rotate a row of `k`; `None`: more than there can be.
+pub fn room(k: usize) -> Option<usize> {
+    k.checked_next_multiple_of(64)
+}
+
 /// Rotates `from`, whole groups, into `to`.
 #[inline(always)]
-fn rotate(from: &[f32], to: &mut [f32], group: usize) {
-    // 1/sqrt(group), a power of 2
-    let factor = 1.0 / (1u32 << (group.trailing_zeros() / 2)) as f32;
+pub fn rotate(from: &[f32], to: &mut [f32], group: usize) {
+    let factor = factor(group);
     for (from, to) in from.chunks_exact(group).zip(to.chunks_exact_mut(group)) {
         for (t, f) in to.iter_mut().zip(from) {
             *t = f * factor;
@@ -47,7 +66,7 @@ const LANES: usize = 16;
 
 /// The largest magnitude; NaN counts for nothing.
 #[inline(always)]
-fn largest(v: &[f32]) -> f32 {
+pub fn largest(v: &[f32]) -> f32 {
     let mut most = [0f32; LANES];
     let mut chunks = v.chunks_exact(LANES);
     for chunk in &mut chunks {
@@ -62,7 +81,7 @@ fn largest(v: &[f32]) -> f32 {
 
 /// Rounds `v` into `q`; the sum of the integers.
 #[inline(always)]
-fn round(v: &[f32], q: &mut [i8], inverse: f32) -> i32 {
+pub fn round(v: &[f32], q: &mut [i8], inverse: f32) -> i32 {
     let mut sum = 0i32;
     for (q, x) in q.iter_mut().zip(v) {
         // a saturating conversion: NaN becomes 0
@@ -73,47 +92,38 @@ fn round(v: &[f32], q: &mut [i8], inverse: f32) -> i32 {
     sum
 }
 
-#[inline(always)]
 fn row(from: &[f32], scratch: &mut [f32], q: &mut [i8], group: usize) -> (f32, i32) {
     let v = if group > 1 {
-        rotate(from, scratch, group);
-        &*scratch
+        let v = &mut scratch[..from.len()];
+        rotate(from, v, group);
+        &*v
     } else {
         from
     };
-    let scale = largest(v) / 127.0;
-    let inverse = if scale == 0.0 { 0.0 } else { 1.0 / scale };
+    let (scale, inverse) = scales(largest(v));
     (scale, round(v, q, inverse))
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn row_avx2(from: &[f32], scratch: &mut [f32], q: &mut [i8], group: usize) -> (f32, i32) {
-    row(from, scratch, q, group)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2")]
-fn row_avx512(from: &[f32], scratch: &mut [f32], q: &mut [i8], group: usize) -> (f32, i32) {
-    row(from, scratch, q, group)
-}
-
-/// Rotates one row in groups (0 and 1: not at all) and rounds it: its scale, and the sum of the integers. `scratch` has as many elements
-/// as the row when it is rotated.
+/// Rotates one row in groups (0 and 1: not at all) and rounds it: its scale, and the sum of the integers. `scratch` has [`room`] for the
+/// row when it is rotated.
 pub fn quantise(level: Level, from: &[f32], scratch: &mut [f32], q: &mut [i8], group: usize) -> (f32, i32) {
     match level {
         Level::Portable => row(from, scratch, q, group),
+        #[cfg(target_arch = "aarch64")]
+        Level::Dot => row(from, scratch, q, group),
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has what the level names.
-        Level::Avx2 => unsafe { row_avx2(from, scratch, q, group) },
+        Level::Avx2 | Level::AvxVnni => unsafe { rotate_x86::row256(from, scratch, q, group) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Level::Vnni => unsafe { row_avx512(from, scratch, q, group) },
+        Level::Vnni => unsafe { rotate_x86::row512(from, scratch, q, group) },
     }
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     /// One entry of the matrix: the product over base-4 digits of the entry of the 4 by 4 matrix, which is 1 for digits of 0.
@@ -153,7 +163,7 @@ mod tests {
                     from[k / 2] = special;
                     let mut first = None;
                     for level in Level::all() {
-                        let (mut scratch, mut q) = (vec![0f32; k], vec![0i8; k]);
+                        let (mut scratch, mut q) = (vec![0f32; room(k).unwrap()], vec![0i8; k]);
                         let (scale, sum) = quantise(level, &from, &mut scratch, &mut q, group);
                         assert_eq!(sum, q.iter().map(|&q| i32::from(q)).sum::<i32>());
                         let all = (scale.to_bits(), q);
