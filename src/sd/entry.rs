@@ -17,13 +17,15 @@ use std::ffi::{c_int, CStr};
 unsafe fn producer(input: &ggml_tensor) -> Option<&ggml_tensor> {
     let mut t = input;
     loop {
+        // what `ggml_view_tensor` makes has no source
         // SAFETY: live tensors, as all that a live tensor names.
-        let (name, next) = unsafe { (api::ggml_ext_op_name(t), t.src[0].as_ref()) };
+        let (name, next) = unsafe { (api::ggml_ext_op_name(t), t.src[0].as_ref().or(t.view_src.as_ref())) };
         if !name.is_null() {
             // SAFETY: names of registered operators stay.
             return (unsafe { CStr::from_ptr(name) } == Quantize::NAME).then_some(t);
         }
-        let same = matches!(t.op, GGML_OP_DUP | GGML_OP_CPY | GGML_OP_CONT | GGML_OP_VIEW | GGML_OP_RESHAPE);
+        let same =
+            matches!(t.op, GGML_OP_DUP | GGML_OP_CPY | GGML_OP_CONT | GGML_OP_VIEW | GGML_OP_RESHAPE | GGML_OP_NONE);
         t = next.filter(|next| same && next.ne == t.ne && next.r#type == t.r#type)?;
     }
 }

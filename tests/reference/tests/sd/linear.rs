@@ -149,3 +149,59 @@ fn sd_2_result_over_the_input() {
         });
     }
 }
+
+/// SD-2: K around a vector's width with each group that divides it, one row and more than a strip, for every form of input.
+#[test]
+fn sd_2_every_group_at_the_edges() {
+    let mut ran = 0;
+    for k in [4, 252, 256, 260] {
+        for group in [0, 1, 4, 16, 64, 256] {
+            for n in [1, 3, 128] {
+                for m in [1, 3, 4, 5, 65] {
+                    for form in FORMS {
+                        let seed = ran as u64;
+                        if group != 0 && k % group != 0 || form == Form::Packed && group == 0 {
+                            continue;
+                        }
+                        let (weight_scale, bias) = (seed % 3 != 1, seed % 5 != 1);
+                        let rows = if m == 4 { [1, 2, 2] } else { [m, 1, 1] };
+                        World::with(seed, |w| check(w, Case { k, n, rows, group, form, weight_scale, bias }));
+                        ran += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(ran, 15 * (3 * (2 * 3 + 2) + 5 * 3 + 2));
+}
+
+/// SD-2: a sum is rounded once, scales one after the other, and the bias by itself.
+#[test]
+fn sd_2_order_of_roundings() {
+    World::with(0, |w| {
+        let (k, n, m) = (4096, 37, 5);
+        let weight = w.source(GGML_TYPE_I8, [k, n, 1, 1], Layout::Cont, &Fill::Whole(90, 128));
+        let input = w.source(GGML_TYPE_I8, [k, m, 1, 1], Layout::Cont, &Fill::Whole(90, 128));
+        let [scale, bias] =
+            [n; 2].map(|n| w.source(GGML_TYPE_F32, [n, 1, 1, 1], Layout::Cont, &Fill::Range(1e-3, 2.0)));
+        let input_scale = w.source(GGML_TYPE_F32, [m, 1, 1, 1], Layout::Cont, &Fill::Range(1e-3, 1e-2));
+        let out = ggml_mul_mat_i8_tensorwise_scaled(w.ctx, weight, input, scale, bias, 0, input_scale);
+        computed(w, out, "SD-2: roundings");
+        let (weight, q) = (ints(w.raw(weight)), ints(w.raw(input)));
+        let (s, b, x) = (floats(scale), floats(bias), floats(input_scale));
+        let all = |f: &dyn Fn(&[i8], &[i8], f32, f32, f32) -> f32| -> Vec<f32> {
+            let one = |r: usize, j: usize| f(&weight[j * k..][..k], &q[r * k..][..k], x[r], s[j], b[j]);
+            (0..m * n).map(|i| one(i / n, i % n)).collect()
+        };
+        let sum = |w: &[i8], q: &[i8]| formulas::linear(w, q, 1.0, None, None);
+        let want = all(&|w, q, x, s, b| sum(w, q) * x * s + b);
+        // sums beyond 24 bits, added up in F32; scales together; the bias with the product
+        let floats_only =
+            |w: &[i8], q: &[i8]| w.iter().zip(q).fold(0f32, |t, (&w, &q)| t + f32::from(w) * f32::from(q));
+        assert_ne!(want, all(&|w, q, x, s, b| floats_only(w, q) * x * s + b));
+        assert_ne!(want, all(&|w, q, x, s, b| sum(w, q) * (x * s) + b));
+        assert_ne!(want, all(&|w, q, x, s, b| sum(w, q) * s * x + b));
+        assert_ne!(want, all(&|w, q, x, s, b| (sum(w, q) * x).mul_add(s, b)));
+        same(&floats(out), &want, "SD-2: roundings");
+    });
+}

@@ -94,3 +94,76 @@ fn sd_4_both_kinds_at_their_edges() {
         World::with(0, |w| check(w, kind, Case { n: 300, rows: [50, 1, 1], packed: false, ..case }));
     }
 }
+
+#[test]
+fn sd_4_every_group_at_the_edges() {
+    let mut ran = 0;
+    for (kind, ks) in [(1, [4, 252, 256, 260]), (2, [16, 240, 256, 272])] {
+        for k in ks {
+            for group in [1, 4, 16, 64, 256].into_iter().filter(|group| k % group == 0) {
+                for n in [1, 3, 128] {
+                    for m in [1, 3, 4, 5, 65] {
+                        let rows = if m == 4 { [1, 2, 2] } else { [m, 1, 1] };
+                        let case = Case { k, n, rows, group, packed: ran % 2 == 0, bias: ran % 3 != 0 };
+                        World::with(ran, |w| check(w, kind, case));
+                        ran += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(ran, 15 * (2 + 2 + 5 + 2 + 3 + 3 + 5 + 3));
+}
+
+/// SD-4: products of W4A8 are rounded and added up one after the other; data with which another way gives something else.
+#[test]
+fn sd_4_w4a8_sums_in_order_without_fma() {
+    World::with(0, |w| {
+        let (k, n, m) = (512, 19, 4);
+        let weight = w.source(GGML_TYPE_I8, [k / 2, n, 1, 1], Layout::Cont, &Fill::Whole(-128, 128));
+        let a = w.source(GGML_TYPE_F32, [k, m, 1, 1], Layout::Cont, &Fill::Range(-4.0, 4.0));
+        let book = w.source(GGML_TYPE_F32, [16, 1, 1, 1], Layout::Cont, &Fill::Range(-1.0, 1.0));
+        let [channel, bias] =
+            [n; 2].map(|n| w.source(GGML_TYPE_F32, [n, 1, 1, 1], Layout::Cont, &Fill::Range(0.1, 1.0)));
+        let rel = w.leaf(F8_E4M3, [k / 16, n, 1, 1]);
+        w.raw(rel).iter_mut().enumerate().for_each(|(i, b)| *b = 0x30 + (i * 7 % 13) as u8);
+        let out = ggml_mul_mat_w4_convrot(w.ctx, weight, a, book, channel, rel, bias, 2, 64);
+        computed(w, out, "SD-4: order");
+        let bytes = w.raw(weight).to_vec();
+        let rel: Vec<f32> = w.raw(rel).iter().map(|&b| formulas::e4m3(b)).collect();
+        let (book, channel, bias, a) = (floats(book), floats(channel), floats(bias), floats(a));
+        // table element, scale of the channel, scale of the group, activation
+        let all = |sum: &dyn Fn(&mut dyn Iterator<Item = (f32, f32, f32, f32)>) -> f32,
+                   end: &dyn Fn(f32, f32, f32) -> f32| {
+            let mut v = Vec::new();
+            for row in a.chunks_exact(k) {
+                let (q, x) = formulas::quantise(row, 64);
+                for n in 0..n {
+                    let term = |i: usize| {
+                        let code = usize::from(half(&bytes, k, n, i));
+                        (book[code], channel[n], rel[n * (k / 16) + i / 16], f32::from(q[i]))
+                    };
+                    v.push(end(sum(&mut (0..k).map(term)), x, bias[n]));
+                }
+            }
+            v
+        };
+        let plain_end = |s: f32, x: f32, b: f32| s * x + b;
+        let want = all(&|t| t.fold(0f32, |s, (c, ch, r, q)| s + c * (ch * r) * q), &plain_end);
+        assert_ne!(want, all(&|t| t.fold(0f32, |s, (c, ch, r, q)| (c * (ch * r)).mul_add(q, s)), &plain_end));
+        assert_ne!(want, all(&|t| t.fold(0f32, |s, (c, ch, r, q)| s + (c * ch) * r * q), &plain_end));
+        assert_ne!(
+            want,
+            all(
+                &|t| t
+                    .map(|(c, ch, r, q)| c * (ch * r) * q)
+                    .collect::<Vec<_>>()
+                    .chunks(8)
+                    .fold(0f32, |s, p| s + p.iter().sum::<f32>()),
+                &plain_end
+            )
+        );
+        assert_ne!(want, all(&|t| t.fold(0f32, |s, (c, ch, r, q)| s + c * (ch * r) * q), &|s, x, b| s.mul_add(x, b)));
+        same(&floats(out), &want, "SD-4: order");
+    });
+}

@@ -88,3 +88,35 @@ fn sd_3_the_rotation_is_that_of_the_matrix() {
         });
     }
 }
+
+/// SD-3: a row of 256 rotated in every group, whose bytes differ from those of a quantiser that divides by the scale.
+#[test]
+fn sd_3_numbers_are_multiplied_by_the_reciprocal() {
+    let mut other = 0;
+    for group in [1, 256] {
+        World::with(1, |w| {
+            let ne = [256, 2000, 1, 1];
+            let a = w.source(GGML_TYPE_F32, ne, Layout::Cont, &Fill::Range(-3.0, 3.0));
+            for row in floats(a).chunks_exact(256) {
+                let (q, scale) = formulas::quantise(row, group);
+                let v = if group == 1 { row.to_vec() } else { formulas::rotate(row, group) };
+                other += v.iter().zip(&q).filter(|(v, q)| (*v / scale).round_ties_even() != f32::from(**q)).count();
+            }
+        });
+        World::with(1, |w| check(w, [256, 2000, 1, 1], group, &Fill::Range(-3.0, 3.0)));
+    }
+    assert!(other > 0, "the data tell nothing");
+}
+
+/// SD-3: what is not a number is 0, and counts for nothing in the scale of its row.
+#[test]
+fn sd_3_nan_leaves_the_scale_to_others() {
+    World::with(0, |w| {
+        let list = vec![1.0, f64::NAN, -127.0, 3.0];
+        let a = w.source(GGML_TYPE_F32, [4, 1, 1, 1], Layout::Cont, &Fill::List(list));
+        let out = ggml_quantize_i8_convrot(w.ctx, a, 1);
+        computed(w, out, "SD-3: NaN");
+        assert_eq!(super::ints(&w.raw(out)[..4]), [1, 0, -127, 3]);
+        assert_eq!(w.raw(out)[16..20], 1f32.to_le_bytes());
+    });
+}
