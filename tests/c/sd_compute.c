@@ -5,7 +5,10 @@
 #include "ggml-backend.h"
 #include "ggml-cpu.h"
 
-enum { SIZE = 1 << 17, MAX = 1 << 15, SRCS = 6, OPS = 10, F8_E4M3 = 43, K = 64, N = 12, M = 9 };
+enum { SIZE = 1 << 17, MAX = 1 << 15, SRCS = 6, OPS = 10, F8_E4M3 = 43, K = 64, T = 9 };
+
+/* Rows of weights and of activations: few of them, and more, which other code may take. */
+static int N, M;
 
 static struct ggml_context * ctx;
 static ggml_backend_t        cpu;
@@ -54,10 +57,10 @@ static struct ggml_tensor * build(int op) {
         leaf((enum ggml_type) F8_E4M3, K / 16, N, 1, 1), f32(N, 1);
         return ggml_ext_op_create(ctx, "sd.linear_w4_convrot.v1", src, n_src, &w4, sizeof w4);
     case 6: x = leaf(GGML_TYPE_F32, K, 5, 3, 2), s = leaf(GGML_TYPE_F32, K, 1, 3, 1); return ggml_sd_modulate(ctx, x, leaf(GGML_TYPE_F32, K, 5, 1, 1), s);
-    case 7: x = leaf(GGML_TYPE_F32, K, 3, M, 2); return ggml_rope_apply(ctx, x, leaf(GGML_TYPE_F32, 2, 2, K / 2, M), true);
-    case 8: x = leaf(GGML_TYPE_F32, K, 3, M, 2); return ggml_rope_apply(ctx, x, leaf(GGML_TYPE_F32, 2, 2, 20, M), false);
+    case 7: x = leaf(GGML_TYPE_F32, K, 3, T, 2); return ggml_rope_apply(ctx, x, leaf(GGML_TYPE_F32, 2, 2, K / 2, T), true);
+    case 8: x = leaf(GGML_TYPE_F32, K, 3, T, 2); return ggml_rope_apply(ctx, x, leaf(GGML_TYPE_F32, 2, 2, 20, T), false);
     default:
-        x = leaf(GGML_TYPE_F32, M, K, 2, 3), s = leaf(GGML_TYPE_F32, 20, M, 2, 2);
+        x = leaf(GGML_TYPE_F32, T, K, 2, 3), s = leaf(GGML_TYPE_F32, 20, T, 2, 2);
         return ggml_rope_apply(ctx, ggml_permute(ctx, x, 2, 0, 3, 1), ggml_permute(ctx, s, 2, 3, 0, 1), true);
     }
 }
@@ -232,13 +235,18 @@ int main(void) {
     cpu    = ggml_backend_cpu_init();
     buffer = ggml_backend_cpu_buffer_from_ptr(memory, SIZE);
     CHECK(ggml_sd_register_extensions(NULL), "registered");
-    for (int op = 0; op < OPS; op++) {
-        reference(op);
-        threads(op);
-        over_sources(op);
-        addresses(op);
-        cancel(op, false);
-        cancel(op, true);
+    for (int large = 0; large < 2; large++) {
+        N = large ? 37 : 12;
+        M = large ? 29 : 9;
+        printf("# %d rows of activations\n", M);
+        for (int op = 0; op < (large ? 6 : OPS); op++) {
+            reference(op);
+            threads(op);
+            over_sources(op);
+            addresses(op);
+            cancel(op, false);
+            cancel(op, true);
+        }
     }
     shared_activation();
     ggml_backend_buffer_free(buffer);

@@ -205,3 +205,13 @@ fn sd_2_order_of_roundings() {
         same(&floats(out), &want, "SD-2: roundings");
     });
 }
+
+/// SD-2: rows that are longer than what is summed at a time.
+#[test]
+fn sd_2_long_rows() {
+    for form in FORMS {
+        for (k, m) in [(16_388, 17), (16_388, 2), (32_800, 16)] {
+            World::with(0, |w| check(w, Case { k, n: 5, rows: [m, 1, 1], group: 4, form, ..CASE }));
+        }
+    }
+}

@@ -167,3 +167,14 @@ fn sd_4_w4a8_sums_in_order_without_fma() {
         same(&floats(out), &want, "SD-4: order");
     });
 }
+
+/// SD-4: rows that are longer than what is unpacked, or summed, at a time.
+#[test]
+fn sd_4_long_rows() {
+    for (kind, k, m) in [(1, 2064, 5), (1, 4100, 3), (1, 16_388, 17), (2, 4112, 3), (2, 8224, 17)] {
+        for n in [1, 5] {
+            let case = Case { k, n, rows: [m, 1, 1], group: 4, packed: n == 1, bias: true };
+            World::with(0, |w| check(w, kind, case));
+        }
+    }
+}

@@ -1,5 +1,5 @@
-//! stable-diffusion.cpp's operators (`ggml-sd.h`) against their formulas, with one, two and three threads (more: tests/c/sd_compute.c). The order of rounding is
-//! part of the specification, so results are the same bits.
+//! stable-diffusion.cpp's operators (`ggml-sd.h`) against their formulas, with one, two and three threads (more of them:
+//! tests/c/sd_compute.c). The order of rounding is part of the specification, so results are the same bits.
 #![allow(clippy::unwrap_used)]
 
 mod api;
