@@ -9,10 +9,10 @@
 #include <time.h>
 
 /* The rules of ggml-sd.h. A rule is switched off by its name in GGML_EXT_FORBID, which is read when a graph is allocated. */
-static const char * const rules[] = { "sd.rms_norm_mul_rope.cpu", "sd.rms_norm_mul_convrot.cpu", "sd.modulate_convrot.cpu",
-                                      "sd.swiglu_convrot.cpu" };
-static const char * const what[]  = { "RMS_NORM, MUL, rope_apply", "RMS_NORM, MUL, modulate, quantise", "modulate, quantise",
-                                      "SWIGLU, quantise" };
+static const char * const rules[] = { "sd.rms_norm_mul_rope.cpu", "sd.rms_norm_mul_convrot.cpu", "sd.linear_swiglu_convrot.cpu",
+                                      "sd.modulate_convrot.cpu", "sd.swiglu_convrot.cpu" };
+static const char * const what[]  = { "RMS_NORM, MUL, rope_apply", "RMS_NORM, MUL, modulate, quantise", "linear, linear, SWIGLU, quantise",
+                                      "modulate, quantise", "SWIGLU, quantise" };
 
 enum { RULES = sizeof rules / sizeof *rules, CASES = RULES + 2, MAX_ROUNDS = 101 };
 

@@ -7,9 +7,10 @@
 
 #include <math.h>
 
-enum { D = 128, HEADS = 2, WIDTH = D * HEADS, INNER = 768, TOKENS = 13, LAYERS = 2, LINEARS = 7, GROUP = 256, NODES = 1024 };
+enum { D = 128, HEADS = 2, WIDTH = D * HEADS, INNER = 768, TOKENS = 21, LAYERS = 2, LINEARS = 7, GROUP = 256, RULES = 5, NODES = 1024 };
 
-static const char * const rules[] = { "sd.rms_norm_mul_rope.cpu", "sd.rms_norm_mul_convrot.cpu", "sd.modulate_convrot.cpu", "sd.swiglu_convrot.cpu" };
+static const char * const rules[RULES] = { "sd.rms_norm_mul_rope.cpu", "sd.rms_norm_mul_convrot.cpu", "sd.linear_swiglu_convrot.cpu", "sd.modulate_convrot.cpu",
+                                           "sd.swiglu_convrot.cpu" };
 
 static ggml_backend_t cpu;
 
@@ -316,31 +317,32 @@ static uint64_t fused(int rule) {
 }
 
 int main(void) {
-    /* nodes that each rule replaces here: 2 ropes of 3; 2 norms with modulations of 4; none but where the norm is not fused; 1 of 2 */
-    static const uint64_t in_a_block[] = { 6, 8, 0, 2 };
+    /* nodes that each rule replaces here: 2 ropes of 3, 2 norms with modulations of 4, 1 gate of 4; parts of those nothing */
+    static const uint64_t in_a_block[RULES] = { 6, 8, 4, 0, 0 };
     check_quiet();
     cpu = ggml_backend_cpu_init();
     CHECK(ggml_sd_register_extensions(NULL), "registered");
     ggml_backend_buffer_t buffer = load();
-    uint64_t              before[4];
-    for (int i = 0; i < 4; i++) {
+    uint64_t              before[RULES];
+    for (int i = 0; i < RULES; i++) {
         before[i] = fused(i);
     }
     struct run all = run(INT8, "", 2);
     if (!CHECK(all.ok, "computed")) {
         return check_done();
     }
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < RULES; i++) {
         const uint64_t n = fused(i) - before[i];
         CHECK(n == LAYERS * in_a_block[i], "%s: %d nodes fused by the counters", rules[i], (int) n);
         CHECK((strstr(all.plan, rules[i]) != NULL) == (in_a_block[i] > 0), "%s: the plan tells it", rules[i]);
     }
     CHECK(strstr(all.plan, "no memory") && strstr(all.plan, "sd.linear_i8.v1"), "the plan has nodes without memory, and the operators' names");
-    struct run none = run(INT8, "sd.rms_norm_mul_rope.cpu,sd.rms_norm_mul_convrot.cpu,sd.modulate_convrot.cpu,sd.swiglu_convrot.cpu", 2);
+    struct run none = run(INT8, "sd.rms_norm_mul_rope.cpu,sd.rms_norm_mul_convrot.cpu,sd.linear_swiglu_convrot.cpu,sd.modulate_convrot.cpu,sd.swiglu_convrot.cpu", 2);
     CHECK(none.ok && memcmp(none.y, all.y, sizeof all.y) == 0, "EXT-49: the same bits without fusions");
     CHECK(none.ok && !strstr(none.plan, "no memory") && none.memory > all.memory, "fusions save memory (%zu, %zu)", none.memory, all.memory);
-    struct run half = run(INT8, rules[1], 2);
-    CHECK(half.ok && strstr(half.plan, rules[2]) && memcmp(half.y, all.y, sizeof all.y) == 0, "EXT-49: the same bits where modulations are fused alone");
+    struct run half = run(INT8, "sd.rms_norm_mul_convrot.cpu,sd.linear_swiglu_convrot.cpu", 2);
+    CHECK(half.ok && strstr(half.plan, rules[3]) && strstr(half.plan, rules[4]) && memcmp(half.y, all.y, sizeof all.y) == 0,
+          "EXT-49: the same bits where modulations and gates are fused alone");
     for (int threads = 1; threads <= 3; threads++) {
         struct run r = run(INT8, "", threads);
         CHECK(r.ok && memcmp(r.y, all.y, sizeof all.y) == 0, "the same bits on %d threads", threads);

@@ -10,8 +10,9 @@
 #define SWIGLU "sd.swiglu_convrot.cpu"
 #define MODULATE "sd.modulate_convrot.cpu"
 #define NORM "sd.rms_norm_mul_convrot.cpu"
+#define GATED "sd.linear_swiglu_convrot.cpu"
 
-enum { INPUTS = 6, NODES = 256 };
+enum { INPUTS = 8, RULES = 4, NODES = 256 };
 
 static ggml_backend_t cpu;
 
@@ -29,6 +30,11 @@ static struct ggml_tensor * in(int64_t a, int64_t b, int64_t c, int64_t d) {
     ggml_set_input(t);
     return k.in[k.n_in++] = t;
 }
+static struct ggml_tensor * weights(int64_t k_, int64_t n) {
+    struct ggml_tensor * t = ggml_new_tensor_2d(k.ctx, GGML_TYPE_I8, k_, n);
+    ggml_set_input(t);
+    return k.in[k.n_in++] = t;
+}
 static struct ggml_tensor * quantised(struct ggml_tensor * x, int group) { return ggml_quantize_i8_convrot(k.ctx, x, group); }
 
 /* A number for each index, evenly spread. */
@@ -42,7 +48,11 @@ static bool fill(void) {
         const int64_t n    = ggml_nelements(k.in[j]);
         float *       data = malloc((size_t) n * sizeof *data + 1);
         for (int64_t i = 0; i < n; i++) {
-            data[i] = number(i, j);
+            if (k.in[j]->type == GGML_TYPE_I8) {
+                ((int8_t *) data)[i] = (int8_t) (127 * number(i, j) / k.spread);
+            } else {
+                data[i] = number(i, j);
+            }
         }
         if (k.in[j]->data) {
             ggml_backend_tensor_set(k.in[j], data, 0, ggml_nbytes(k.in[j]));
@@ -96,15 +106,15 @@ static char * compute(struct ggml_tensor * (*build)(void), const char * forbid, 
 
 /* With the rule, on 1 to 3 threads, and without it: the same bytes, and launches where there must be some. */
 static void twice(const char * rule, const char * name, struct ggml_tensor * (*build)(void), bool fused) {
-    static const char * const rules[] = { SWIGLU, MODULATE, NORM };
+    static const char * const rules[RULES] = { SWIGLU, MODULATE, NORM, GATED };
     size_t                    size = 0, memory = 0;
-    char                      others[64] = "", all[128];
-    for (int i = 0; i < 3; i++) {
+    char                      others[128] = "", all[256];
+    for (int i = 0; i < RULES; i++) {
         if (strcmp(rules[i], rule) != 0) {
             strcat(strcat(others, others[0] ? "," : ""), rules[i]);
         }
     }
-    snprintf(all, sizeof all, "%.63s,%.63s", others, rule);
+    snprintf(all, sizeof all, "%.127s,%.63s", others, rule);
     char * want = compute(build, all, 2, &size, &memory);
     if (!CHECK(want, "%s: %s: computed", rule, name)) {
         return;
@@ -232,6 +242,41 @@ static struct ggml_tensor * norm_is_output(void) {
     return quantised(ggml_mul(k.ctx, y, in(64, 1, 1, 1)), 64);
 }
 
+/* two layers and their gate; the result of a layer that reads it comes out, or its integers */
+
+static struct ggml_tensor * layer(struct ggml_tensor * packed, int64_t n, int group, bool scales) {
+    struct ggml_tensor * w = weights(packed->ne[0], n);
+    return ggml_mul_mat_i8_tensorwise(k.ctx, w, packed, scales ? in(n, 1, 1, 1) : NULL, scales ? in(n, 1, 1, 1) : NULL, group);
+}
+static struct ggml_tensor * gated(int64_t width, int64_t rows, int64_t batch, int64_t n, int group, bool scales, bool swapped) {
+    struct ggml_tensor *x = quantised(in(width, rows, batch, 1), group), *a = layer(x, n, group, scales), *b = layer(x, n, group, !scales);
+    return quantised(swapped ? ggml_swiglu_split(k.ctx, b, a) : ggml_swiglu_split(k.ctx, a, b), group);
+}
+static struct ggml_tensor * gated_plain(void) { return gated(256, 37, 1, 512, 256, true, false); }
+static struct ggml_tensor * gated_many_rows(void) { return gated(256, 260, 3, 256, 64, true, false); }
+static struct ggml_tensor * gated_odd(void) { return gated(20, 17, 1, 52, 4, false, false); }
+static struct ggml_tensor * gated_unrotated(void) { return gated(33, 16, 2, 35, 1, true, false); }
+static struct ggml_tensor * gated_few_rows(void) { return gated(64, 5, 3, 64, 16, true, false); }
+static struct ggml_tensor * gated_bias_in_first(void) { return gated(64, 40, 1, 64, 16, false, true); }
+static struct ggml_tensor * gated_one_layer_twice(void) {
+    struct ggml_tensor * a = layer(quantised(in(64, 20, 1, 1), 16), 64, 16, true);
+    return quantised(ggml_swiglu_split(k.ctx, a, a), 16);
+}
+static struct ggml_tensor * gated_two_activations(void) {
+    struct ggml_tensor *a = layer(quantised(in(64, 20, 1, 1), 16), 64, 16, true), *b = layer(quantised(in(64, 20, 1, 1), 16), 64, 16, true);
+    return quantised(ggml_swiglu_split(k.ctx, a, b), 16);
+}
+static struct ggml_tensor * gated_gate_is_output(void) {
+    struct ggml_tensor * x = quantised(in(64, 20, 1, 1), 16);
+    k.also                 = layer(x, 64, 16, true);
+    return quantised(ggml_swiglu_split(k.ctx, k.also, layer(x, 64, 16, true)), 16);
+}
+static struct ggml_tensor * gated_up_read_by_another(void) {
+    struct ggml_tensor *x = quantised(in(64, 20, 1, 1), 16), *a = layer(x, 64, 16, true), *b = layer(x, 64, 16, true);
+    k.also = ggml_scale(k.ctx, b, 2);
+    return quantised(ggml_swiglu_split(k.ctx, a, b), 16);
+}
+
 /* under ggml_ext_check: F32 comes out, since scales lie in the quantised result as bytes */
 
 static struct ggml_tensor * product(struct ggml_context * ctx, struct ggml_tensor * x, int group) {
@@ -256,6 +301,17 @@ static struct ggml_tensor * check_norm(struct ggml_context * ctx, uint64_t seed,
     struct ggml_tensor *x = ggml_new_tensor_3d(ctx, GGML_TYPE_F32, n, 5, 2), *w = ggml_new_tensor_1d(ctx, GGML_TYPE_F32, n);
     struct ggml_tensor *y = ggml_mul(ctx, ggml_rms_norm(ctx, x, 1e-6f), w);
     return product(ctx, data ? ggml_sd_modulate(ctx, y, NULL, ggml_new_tensor_3d(ctx, GGML_TYPE_F32, n, 1, 2)) : y, 16);
+}
+
+static struct ggml_tensor * check_gated(struct ggml_context * ctx, uint64_t seed, void * data) {
+    const int64_t       n = 16 * (int64_t) seed, width = 32;
+    struct ggml_tensor *x = ggml_quantize_i8_convrot(ctx, ggml_new_tensor_3d(ctx, GGML_TYPE_F32, width, 9, 2), 16), *y[2];
+    for (int i = 0; i < 2; i++) {
+        struct ggml_tensor * w     = ggml_new_tensor_2d(ctx, GGML_TYPE_I8, width, n);
+        struct ggml_tensor * scale = data ? ggml_new_tensor_1d(ctx, GGML_TYPE_F32, n) : NULL;
+        y[i]                       = ggml_mul_mat_i8_tensorwise(ctx, w, x, scale, NULL, 16);
+    }
+    return product(ctx, ggml_swiglu_split(ctx, y[0], y[1]), 16);
 }
 
 static const char * what;
@@ -313,6 +369,18 @@ int main(void) {
     twice(NORM, "a weight for each element", norm_weight_of_rows, false);
     twice(NORM, "modulated by itself", modulated_by_itself, false);
     twice(NORM, "EXT-41: the norm is an output", norm_is_output, false);
+    twice(GATED, "plain", gated_plain, true);
+    twice(GATED, "many rows, batches", gated_many_rows, true);
+    twice(GATED, "odd sizes", gated_odd, true);
+    twice(GATED, "not rotated", gated_unrotated, true);
+    twice(GATED, "the other layer as gate", gated_bias_in_first, true);
+    twice(GATED, "few rows", gated_few_rows, false);
+    twice(GATED, "one layer twice", gated_one_layer_twice, false);
+    twice(GATED, "two activations", gated_two_activations, false);
+    twice(GATED, "EXT-41: the gate is an output", gated_gate_is_output, false);
+    twice(GATED, "EXT-41: up is read by another", gated_up_read_by_another, false);
+    check(GATED, check_gated, false);
+    check(GATED, check_gated, true);
     check(SWIGLU, check_swiglu, false);
     check(SWIGLU, check_swiglu, true);
     check(MODULATE, check_modulate, false);

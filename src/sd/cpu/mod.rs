@@ -3,6 +3,7 @@
 
 mod convrot;
 mod dot;
+mod gated;
 mod linear_i8;
 mod linear_w4;
 mod modulate;
@@ -23,7 +24,7 @@ use super::kernel::Entry;
 use std::sync::OnceLock;
 
 /// All of them. Attention has none: its operators run on NVIDIA's devices alone.
-pub const KERNELS: [Entry; 9] = [
+pub const KERNELS: [Entry; 10] = [
     Entry::of::<convrot::Quantize>(),
     Entry::of::<linear_i8::Linear>(),
     Entry::of::<linear_w4::Linear>(),
@@ -33,6 +34,7 @@ pub const KERNELS: [Entry; 9] = [
     to_i8::RULES[0],
     to_i8::RULES[1],
     to_i8::RULES[2],
+    gated::RULE,
 ];
 
 /// What the processor can do.

@@ -43,7 +43,8 @@ trait Before: Sized + Sync + 'static {
     unsafe fn row(&self, i: [usize; 3], to: &mut [f32]);
 }
 
-fn is<O: Operator>(t: &ggml_tensor) -> bool {
+/// The node is of this operator.
+pub fn is<O: Operator>(t: &ggml_tensor) -> bool {
     // SAFETY: a live tensor; names of registered operators stay.
     unsafe {
         let name = api::ggml_ext_op_name(t);
@@ -51,7 +52,8 @@ fn is<O: Operator>(t: &ggml_tensor) -> bool {
     }
 }
 
-fn reads(t: &ggml_tensor, i: usize, from: &ggml_tensor) -> bool {
+/// Source `i` of `t` is `from`.
+pub fn reads(t: &ggml_tensor, i: usize, from: &ggml_tensor) -> bool {
     std::ptr::eq(t.src[i], from)
 }
 
@@ -263,11 +265,11 @@ const fn rule<B: Before>() -> Entry {
     }
 }
 
-/// Up to `LONGEST` nodes of the graph from `first` on.
+/// Up to [`LONGEST`] nodes of the graph from `first` on.
 ///
 /// # Safety
 /// The library's graph.
-unsafe fn nodes_from<'a>(graph: *mut ggml_cgraph, first: c_int) -> Vec<&'a ggml_tensor> {
+pub unsafe fn nodes_from<'a>(graph: *mut ggml_cgraph, first: c_int) -> Vec<&'a ggml_tensor> {
     // SAFETY: the caller's promise; numbers of nodes that are there.
     unsafe {
         let end = api::ggml_graph_n_nodes(graph).min(first.saturating_add(LONGEST as c_int));
@@ -397,11 +399,21 @@ unsafe fn compute<B: Before>(before: &B, quantiser: &Node<Quantize>, run: &Run, 
         }
         Some(())
     })?;
+    // SAFETY: the caller's promise.
+    unsafe { pad(dst, quantiser, packed) };
+    Ok(())
+}
+
+/// Writes zeros where a packed activation holds nothing.
+///
+/// # Safety
+/// `dst` has as many bytes as the node's result.
+pub unsafe fn pad(dst: Shared, quantiser: &Node<Quantize>, packed: Packed) {
+    let rows_end = quantiser.src(0).ne[0] as usize * packed.rows;
     let scales_end = packed.scales + 4 * packed.rows;
-    // SAFETY: the result ends behind the scales; what holds nothing is zero.
+    // SAFETY: the result ends behind the scales.
     unsafe {
-        dst.at(k * packed.rows).0.write_bytes(0, packed.scales - k * packed.rows);
+        dst.at(rows_end).0.write_bytes(0, packed.scales - rows_end);
         dst.at(scales_end).0.write_bytes(0, shape::nbytes(quantiser.dst) - scales_end);
     }
-    Ok(())
 }
