@@ -97,21 +97,6 @@ unsafe fn linear_w4(
     if !w4a8 && (!s_channel.is_null() || !s_rel.is_null()) {
         return Err(refused::<linear_w4::Linear>("s_channel and s_rel go with W4A8", input));
     }
-    let mut input = input;
-    // SAFETY: the contract of the entry points.
-    if let Some(t) = unsafe { input.as_ref() } {
-        if t.r#type == GGML_TYPE_I8 {
-            // SAFETY: as above.
-            attrs.rows = unsafe { unpacked(t, group) }.map_err(|text| refused::<linear_w4::Linear>(&text, t))?;
-        } else {
-            attrs.rows = [t.ne[1], t.ne[2], t.ne[3]];
-            // SAFETY: as above.
-            input = unsafe { create::<Quantize>(call, ctx, &[input], &QuantizeAttrs { group }) };
-            if input.is_null() {
-                return Ok(input);
-            }
-        }
-    }
     let mut src = vec![weight, input, weight_scales];
     if !bias.is_null() {
         src.push(bias);
@@ -121,7 +106,40 @@ unsafe fn linear_w4(
         src.extend([s_rel, s_channel]);
     }
     // SAFETY: the contract of the entry points.
+    if let Some(t) = unsafe { input.as_ref() } {
+        if t.r#type == GGML_TYPE_I8 {
+            // SAFETY: as above.
+            attrs.rows = unsafe { unpacked(t, group) }.map_err(|text| refused::<linear_w4::Linear>(&text, t))?;
+        } else if !src.iter().any(|s| s.is_null()) {
+            attrs.rows = [t.ne[1], t.ne[2], t.ne[3]];
+            // SAFETY: as above; none is NULL.
+            unsafe { would_be(&src, t, &attrs) }?;
+            // SAFETY: as above.
+            src[1] = unsafe { create::<Quantize>(call, ctx, &[input], &QuantizeAttrs { group }) };
+            if src[1].is_null() {
+                return Ok(src[1]);
+            }
+        }
+    }
+    // SAFETY: the contract of the entry points.
     Ok(unsafe { create::<linear_w4::Linear>(call, ctx, &src, &attrs) })
+}
+
+/// Whether the layer can be built once `input`, source 1, is quantised: what is refused leaves no node behind.
+unsafe fn would_be(src: &[*mut ggml_tensor], input: &ggml_tensor, attrs: &linear_w4::LinearAttrs) -> Result<(), Error> {
+    register::ensure(Quantize::NAME)?;
+    register::ensure(linear_w4::Linear::NAME)?;
+    let shape = Quantize::infer(&[input], &QuantizeAttrs { group: attrs.group });
+    let (ty, ne) = shape.map_err(|text| refused::<Quantize>(&text, input))?;
+    let too_large = || refused::<Quantize>("the result is larger than memory can be", input);
+    // SAFETY: plain values, of which format, shape and strides are looked at.
+    let mut packed = unsafe { std::ptr::read(input) };
+    (packed.r#type, packed.ne) = (ty, ne);
+    packed.nb = ggml_oxide_shape::contiguous_strides(ty, &ne).ok_or_else(too_large)?;
+    // SAFETY: the contract of the entry points.
+    let mut list: Vec<&ggml_tensor> = src.iter().map(|&s| unsafe { &*s }).collect();
+    list[1] = &packed;
+    linear_w4::Linear::infer(&list, attrs).map(|_| ()).map_err(|text| refused::<linear_w4::Linear>(&text, input))
 }
 
 entry! {

@@ -131,6 +131,7 @@ static void linear(void) {
         CHECK(y && ggml_backend_dev_supports_op(dev, y) == (group <= 256), "SD-2: group %d %s on the CPU", group, group <= 256 ? "is" : "is not");
     }
     /* attributes that no builder makes */
+    REFUSED(ggml_mul_mat_i8_tensorwise(ctx, w, ggml_view_2d(ctx, ggml_quantize_i8_convrot(ctx, f32(256, 60), 256), 256, 33, 256, 256), s, b, 256), "SD-2: a part of a packed activation", "ggml_quantize_i8_convrot");
     struct { int32_t group, form, has, reserved; int64_t rows[3]; } a = { 256, 7, 0, 0, { 0 } };
     struct ggml_tensor * src[3] = { w, x, s };
     REFUSED(ggml_ext_op_create(ctx, "sd.linear_i8.v1", src, 2, &a, sizeof a), "SD-2: form 7", "form 7");
@@ -387,6 +388,40 @@ static void not_here(int which, const char * title, const char * op) {
     ggml_reset(ctx);
 }
 
+/* A refusal leaves nothing behind in the context, and sources as they were. */
+static void leaves_nothing(void) {
+    struct ggml_tensor *w = i8(64, 12), *w4 = i8(32, 12), *x = f32(64, 5), *h = f16(64, 5), *v = f32(12, 1), *bad = f32(13, 1), *rel = f8(4, 12), *book = f32(16, 1);
+    struct ggml_tensor *p = ggml_quantize_i8_convrot(ctx, x, 64), *q = make(GGML_TYPE_F32, 64, 5, 3, 2), *pe = make(GGML_TYPE_F32, 2, 2, 33, 3);
+    const int    a4 = GGML_W4_CONVROT_KIND_W4A4, a8 = GGML_W4_CONVROT_KIND_W4A8;
+    const size_t used = ggml_used_mem(ctx);
+    const struct ggml_tensor was[] = { *w, *x, *p, *q };
+    const bool   refused[] = {
+        !ggml_quantize_i8_convrot(ctx, x, 128),
+        !ggml_mul_mat_i8_tensorwise(ctx, w, x, bad, NULL, 64),
+        !ggml_mul_mat_i8_tensorwise(ctx, w, p, v, bad, 64),
+        !ggml_mul_mat_i8_tensorwise_scaled(ctx, w, w, NULL, NULL, 0, bad),
+        !ggml_mul_mat_w4_convrot(ctx, w4, x, bad, NULL, NULL, v, a4, 64),
+        !ggml_mul_mat_w4_convrot(ctx, w, x, v, NULL, NULL, v, a4, 64),
+        !ggml_mul_mat_w4_convrot(ctx, NULL, x, v, NULL, NULL, v, a4, 64),
+        !ggml_mul_mat_w4_convrot(ctx, w4, x, v, NULL, rel, v, a4, 64),
+        !ggml_mul_mat_w4_convrot(ctx, w4, x, book, NULL, rel, v, a8, 64),
+        !ggml_mul_mat_w4_convrot(ctx, w4, x, book, bad, rel, v, a8, 64),
+        !ggml_mul_mat_w4_convrot(ctx, w4, x, book, v, rel, v, 5, 64),
+        !ggml_mul_mat_w4_convrot(ctx, w4, h, v, NULL, NULL, v, a4, 64),
+        !ggml_sd_modulate(ctx, x, bad, x),
+        !ggml_rope_apply(ctx, q, pe, true),
+        !ggml_sage_attn(ctx, q, q, q, 1, GGML_SAGE_ATTN_AUTO),
+        !ggml_sol_attn(ctx, q, q, q, 1, 1),
+    };
+    const int n = (int) (sizeof refused / sizeof *refused);
+    int all = 0;
+    for (int i = 0; i < n; i++) {
+        all += refused[i];
+    }
+    CHECK(all == n && ggml_used_mem(ctx) == used, "SD-1 to SD-7: %d of %d refused, and the context holds what it held (%zu, %zu bytes)", all, n, ggml_used_mem(ctx), used);
+    CHECK(!memcmp(&was[0], w, sizeof *w) && !memcmp(&was[1], x, sizeof *x) && !memcmp(&was[2], p, sizeof *p) && !memcmp(&was[3], q, sizeof *q), "SD-1 to SD-7: sources are as they were");
+}
+
 int main(void) {
     check_quiet();
     ctx = ggml_init((struct ggml_init_params){ .mem_size = 16 << 20, .no_alloc = true });
@@ -399,6 +434,7 @@ int main(void) {
     linear_w4();
     modulate();
     rope();
+    leaves_nothing();
     ggml_reset(ctx);
     attention();
     ggml_reset(ctx);

@@ -175,6 +175,9 @@ fn sd_2_every_group_at_the_edges() {
     assert_eq!(ran, 15 * (3 * (2 * 3 + 2) + 5 * 3 + 2));
 }
 
+/// An output, from weights, activations, and the scales of both and the bias.
+type Layer<'a> = &'a dyn Fn(&[i8], &[i8], f32, f32, f32) -> f32;
+
 /// SD-2: a sum is rounded once, scales one after the other, and the bias by itself.
 #[test]
 fn sd_2_order_of_roundings() {
@@ -189,7 +192,7 @@ fn sd_2_order_of_roundings() {
         computed(w, out, "SD-2: roundings");
         let (weight, q) = (ints(w.raw(weight)), ints(w.raw(input)));
         let (s, b, x) = (floats(scale), floats(bias), floats(input_scale));
-        let all = |f: &dyn Fn(&[i8], &[i8], f32, f32, f32) -> f32| -> Vec<f32> {
+        let all = |f: Layer| -> Vec<f32> {
             let one = |r: usize, j: usize| f(&weight[j * k..][..k], &q[r * k..][..k], x[r], s[j], b[j]);
             (0..m * n).map(|i| one(i / n, i % n)).collect()
         };

@@ -115,6 +115,9 @@ fn sd_4_every_group_at_the_edges() {
     assert_eq!(ran, 15 * (2 + 2 + 5 + 2 + 3 + 3 + 5 + 3));
 }
 
+/// A sum of terms: table element, scale of the channel, scale of the group, activation.
+type Sum<'a> = &'a dyn Fn(&mut dyn Iterator<Item = (f32, f32, f32, f32)>) -> f32;
+
 /// SD-4: products of W4A8 are rounded and added up one after the other; data with which another way gives something else.
 #[test]
 fn sd_4_w4a8_sums_in_order_without_fma() {
@@ -132,9 +135,7 @@ fn sd_4_w4a8_sums_in_order_without_fma() {
         let bytes = w.raw(weight).to_vec();
         let rel: Vec<f32> = w.raw(rel).iter().map(|&b| formulas::e4m3(b)).collect();
         let (book, channel, bias, a) = (floats(book), floats(channel), floats(bias), floats(a));
-        // table element, scale of the channel, scale of the group, activation
-        let all = |sum: &dyn Fn(&mut dyn Iterator<Item = (f32, f32, f32, f32)>) -> f32,
-                   end: &dyn Fn(f32, f32, f32) -> f32| {
+        let all = |sum: Sum, end: &dyn Fn(f32, f32, f32) -> f32| {
             let mut v = Vec::new();
             for row in a.chunks_exact(k) {
                 let (q, x) = formulas::quantise(row, 64);

@@ -58,15 +58,16 @@ fn quantise(
         let row = x.row(t).iter().fold(0f32, |m, x| m.max(x.abs()));
         most[place(t)] = most[place(t)].max(row);
     }
-    let (scales, one): (Vec<f32>, Box<dyn Fn(f32, usize) -> i32>) = if mode == Compat {
-        let most: Vec<f32> = most.iter().map(|m| m.max(1e-7)).collect();
-        let scales = most.iter().map(|m| m / 127.0).collect();
-        (scales, Box::new(move |x, at| even(f64::from(x * (127.0 / most[at]))) as i32))
-    } else {
-        let scales: Vec<f32> = most.iter().map(|m| m / 127.0 + 1e-7).collect();
-        let copy = scales.clone();
+    let most = most.into_iter();
+    let scales: Vec<f32> = match mode {
+        Compat => most.clone().map(|m| m.max(1e-7) / 127.0).collect(),
+        _ => most.clone().map(|m| m / 127.0 + 1e-7).collect(),
+    };
+    let factors: Vec<f32> = most.map(|m| 127.0 / m.max(1e-7)).collect();
+    let one = |x: f32, at: usize| match mode {
+        Compat => even(f64::from(x * factors[at])) as i32,
         // halves away from zero
-        (scales, Box::new(move |x, at| (x / copy[at] + 0.5f32.copysign(x)) as i32))
+        _ => (x / scales[at] + 0.5f32.copysign(x)) as i32,
     };
     let q = (0..x.n()).map(|t| x.row(t).iter().map(|&x| one(x, place(t))).collect()).collect();
     let scale = (0..x.n()).map(|t| scales[place(t)]).collect();
@@ -86,7 +87,7 @@ pub fn queries(q: &Rows, mode: Mode) -> Quantised {
 pub fn keys(k: &Rows, mode: Mode) -> Quantised {
     let mean = mean(k);
     let centred = Rows { d: k.d, v: k.v.iter().enumerate().map(|(i, x)| x - mean[i % k.d]).collect() };
-    let blocks = k.n().next_multiple_of(64) / 64;
+    let blocks = k.n().div_ceil(64);
     match mode {
         Compat => quantise(&centred, mode, 64, blocks, 1, |_| 0),
         _ => quantise(&centred, mode, 64, blocks, 4, |t| t % 8 / 2),
@@ -279,12 +280,12 @@ fn sd_6_values_fill_their_range_and_keep_their_place() {
     let v = Rows::random(&mut rng, 3, 70, 5.0).map(f16);
     for (mode, limit) in [(Sage2, 448.0), (PlusPlus, 2.25)] {
         let (rounded, scales) = values(&v, mode);
-        for c in 0..3 {
+        for (c, scale) in scales.iter().enumerate() {
             let most = (0..70).map(|t| rounded.row(t)[c].abs()).fold(0f32, f32::max);
             assert_eq!(most, e4m3(limit), "{mode:?}");
             for t in 0..70 {
-                let (x, y) = (v.row(t)[c], rounded.row(t)[c] * scales[c]);
-                assert!((x - y).abs() <= x.abs() / 16.0 + scales[c] / 1024.0, "{mode:?}: {x} became {y}");
+                let (x, y) = (v.row(t)[c], rounded.row(t)[c] * scale);
+                assert!((x - y).abs() <= x.abs() / 16.0 + scale / 1024.0, "{mode:?}: {x} became {y}");
             }
         }
         let bytes = packed(&rounded);
