@@ -177,20 +177,23 @@ static struct ggml_tensor * build_chain(struct ggml_context * ctx, uint64_t seed
 }
 
 static const char * what;
+static unsigned     shown; /* cases that passed; but for the one that needs malloc's own numbers */
 static void told(const struct ggml_ext_check_case * done, void * data) {
     (void) data;
     if (done->outcome == GGML_EXT_CHECK_FAILED) {
         printf("# %s, %s: %s\n", what, done->name, done->text);
     }
+    shown += done->outcome == GGML_EXT_CHECK_PASSED && strcmp(done->name, "state") != 0;
 }
 
 /* `least`: cases that show something; the others are for fusions, or for what no input can be like. */
 static void check(ggml_backend_t cpu, const char * name, const char * title, struct ggml_ext_check_params params, unsigned least) {
     what           = title;
+    shown          = 0;
     params.on_case = told;
     GGML_EXT_INIT(ggml_ext_check_report, report);
     CHECK(ggml_ext_check(cpu, name, &params, &report), "%s", title);
-    CHECK(report.n_passed >= least, "%s: %u of %u cases showed something, %u at least", title, report.n_passed, report.n_cases, least);
+    CHECK(shown >= least, "%s: %u of %u cases showed something, %u at least", title, shown, report.n_cases, least);
 }
 
 int main(void) {
@@ -201,39 +204,39 @@ int main(void) {
     p.n_threads = 7;
     p.build     = build_modulate;
     p.reference = compose_modulate;
-    check(cpu, "sd.modulate.cpu", "SD-5: modulation", p, 23);
+    check(cpu, "sd.modulate.cpu", "SD-5: modulation", p, 22);
     p.build     = build_rope;
     p.reference = compose_halves;
-    check(cpu, "sd.rope_apply.cpu", "SD-1: rotation of halves", p, 22);
+    check(cpu, "sd.rope_apply.cpu", "SD-1: rotation of halves", p, 21);
     p.reference = compose_neighbours;
     p.user_data = &p;
-    check(cpu, "sd.rope_apply.cpu", "SD-1: rotation of neighbours", p, 22);
+    check(cpu, "sd.rope_apply.cpu", "SD-1: rotation of neighbours", p, 21);
     p.build     = build_linear;
     p.reference = compose_linear;
     p.fill      = fill;
     p.leave_out = "special";
     int form    = FORM_SCALED;
     p.user_data = &form;
-    check(cpu, "sd.linear_i8.cpu", "SD-2: the linear layer, I8", p, 16);
+    check(cpu, "sd.linear_i8.cpu", "SD-2: the linear layer, I8", p, 15);
     p.max_nmse = 1e-4;
     form       = FORM_F32;
-    check(cpu, "sd.linear_i8.cpu", "SD-2: the linear layer, F32", p, 16);
+    check(cpu, "sd.linear_i8.cpu", "SD-2: the linear layer, F32", p, 15);
     form = FORM_PACKED;
-    check(cpu, "sd.linear_i8.cpu", "SD-2: the linear layer, packed", p, 16);
-    check(cpu, "sd.quantize_i8_convrot.cpu", "SD-3: the packed activation", p, 16);
+    check(cpu, "sd.linear_i8.cpu", "SD-2: the linear layer, packed", p, 15);
+    check(cpu, "sd.quantize_i8_convrot.cpu", "SD-3: the packed activation", p, 15);
     int kind    = GGML_W4_CONVROT_KIND_W4A4;
     p.user_data = &kind;
     p.build     = build_w4;
     p.reference = compose_w4;
-    check(cpu, "sd.linear_w4_convrot.cpu", "SD-4: W4A4", p, 16);
+    check(cpu, "sd.linear_w4_convrot.cpu", "SD-4: W4A4", p, 15);
     kind = GGML_W4_CONVROT_KIND_W4A8;
-    check(cpu, "sd.linear_w4_convrot.cpu", "SD-4: W4A8", p, 16);
+    check(cpu, "sd.linear_w4_convrot.cpu", "SD-4: W4A8", p, 15);
     GGML_EXT_INIT(ggml_ext_check_params, chain);
     chain.n_threads = 7;
     chain.build     = build_chain;
-    check(cpu, "sd.rms_norm_mul_rope.cpu", "EXT-49: RMS_NORM, MUL, rotation", chain, 28);
+    check(cpu, "sd.rms_norm_mul_rope.cpu", "EXT-49: RMS_NORM, MUL, rotation", chain, 27);
     chain.user_data = &chain;
-    check(cpu, "sd.rms_norm_mul_rope.cpu", "EXT-49: the same, MUL in place", chain, 28);
+    check(cpu, "sd.rms_norm_mul_rope.cpu", "EXT-49: the same, MUL in place", chain, 27);
     ggml_backend_free(cpu);
     return check_done();
 }

@@ -78,6 +78,10 @@ static void permuted_x(void) {
     k.x = ggml_permute(ctx, new4(64, 5, 3, 2), 0, 2, 1, 3);
     chain(64, 3, 5, 2, 32, true, true);
 }
+static void transposed_x(void) {
+    k.x = ggml_permute(ctx, new4(3, 64, 5, 2), 1, 0, 2, 3);
+    chain(64, 3, 5, 2, 32, false, true);
+}
 static void part_of_rows(void) {
     struct ggml_tensor * all = new4(192, 3, 5, 2);
     k.x = ggml_view_4d(ctx, all, 64, 3, 5, 2, all->nb[1], all->nb[2], all->nb[3], 64 * sizeof(float));
@@ -508,6 +512,7 @@ int main(void) {
     same("one pair", one, 1, NULL);
     same("no pair", nothing_turned, 1, NULL);
     same("x permuted", permuted_x, 1, NULL);
+    same("x transposed", transposed_x, 1, NULL);
     same("x a part of longer rows", part_of_rows, 1, NULL);
     same("pe permuted", transposed_pe, 1, NULL);
     same("the weight a part of another tensor", part_of_weights, 1, NULL);

@@ -388,6 +388,33 @@ static void not_here(int which, const char * title, const char * op) {
     ggml_reset(ctx);
 }
 
+/* A result of another format or shape, or with gaps, than was built: no kernel takes it. */
+static void other_results(void) {
+    struct ggml_tensor *w = i8(64, 12), *x = f32(64, 5), *q = make(GGML_TYPE_F32, 64, 5, 3, 2), *pe = make(GGML_TYPE_F32, 2, 2, 32, 3);
+    struct ggml_tensor * nodes[] = {
+        ggml_quantize_i8_convrot(ctx, x, 64),
+        ggml_mul_mat_i8_tensorwise(ctx, w, x, NULL, NULL, 64),
+        ggml_mul_mat_w4_convrot(ctx, i8(32, 12), x, f32(12, 1), NULL, NULL, NULL, GGML_W4_CONVROT_KIND_W4A4, 64),
+        ggml_sd_modulate(ctx, x, NULL, x),
+        ggml_rope_apply(ctx, q, pe, true),
+    };
+    for (int i = 0; i < 5; i++) {
+        struct ggml_tensor * t = nodes[i];
+        const struct ggml_tensor was = *t;
+        CHECK(ggml_backend_dev_supports_op(dev, t), "%s: as it was built", ggml_ext_op_name(t));
+        for (int how = 0; how < 4; how++) {
+            switch (how) {
+            case 0: t->ne[1]++, t->nb[2] += t->nb[1], t->nb[3] = t->nb[2] * (size_t) t->ne[2]; break;
+            case 1: t->ne[0] /= 2, t->ne[1] *= 2, t->nb[1] /= 2; break;
+            case 2: t->nb[1] += 64, t->nb[2] = t->nb[1] * (size_t) t->ne[1], t->nb[3] = t->nb[2] * (size_t) t->ne[2]; break;
+            default: t->type = t->type == GGML_TYPE_I8 ? GGML_TYPE_F8_E4M3 : GGML_TYPE_I32; break;
+            }
+            CHECK(!ggml_backend_dev_supports_op(dev, t), "%s: another result, %d", ggml_ext_op_name(t), how);
+            *t = was;
+        }
+    }
+}
+
 /* A refusal leaves nothing behind in the context, and sources as they were. */
 static void leaves_nothing(void) {
     struct ggml_tensor *w = i8(64, 12), *w4 = i8(32, 12), *x = f32(64, 5), *h = f16(64, 5), *v = f32(12, 1), *bad = f32(13, 1), *rel = f8(4, 12), *book = f32(16, 1);
@@ -434,6 +461,7 @@ int main(void) {
     linear_w4();
     modulate();
     rope();
+    other_results();
     leaves_nothing();
     ggml_reset(ctx);
     attention();
