@@ -158,7 +158,7 @@ int main(int argc, char ** argv) {
     ok = ok && checkpoint_write(&c, f32_path, int8_path) && model_load(&m, &c, cpu, f32_path, int8_path);
     /* all of it is looked at, also after something was wrong */
     const bool good_layers = ok && check_layers(&m, cpu), good_model = ok && check_model(&m, cpu);
-    const bool good_block  = ok && bench_block(&m, cpu, full ? 5 : 21);
+    const bool good_block  = ok && bench_block(&m, cpu, full ? 7 : 41);
     ok = good_layers && good_model && good_block;
     model_free(&m);
     ggml_backend_free(cpu);

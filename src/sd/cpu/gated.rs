@@ -21,9 +21,9 @@ use std::ffi::{c_int, c_void, CStr};
 
 const NAME: &CStr = c"sd.linear_swiglu_convrot.cpu";
 
-/// Rows at a time: an eighth of them, so that their results take little memory, and as many as this, so that weights are not read too
+/// Rows at a time: a quarter of them, so that their results take little memory, and as many as this, so that weights are not read too
 /// often.
-const LEAST_ROWS: usize = 48;
+const LEAST_ROWS: usize = 128;
 /// And no more: their results are to stay near.
 const MOST_ROWS: usize = 256;
 
@@ -125,7 +125,7 @@ struct Scratch {
 
 fn place(chain: &Chain, tiles: &Tiles) -> Check<Scratch> {
     let [k, n, r] = chain.size();
-    let rows = (r / 8).clamp(LEAST_ROWS, MOST_ROWS).next_multiple_of(tiles.strip());
+    let rows = (r / 4).clamp(LEAST_ROWS, MOST_ROWS).next_multiple_of(tiles.strip());
     let place = || {
         let next = |at: usize, bytes: usize| at.checked_add(bytes)?.checked_next_multiple_of(64);
         let sums = next(0, Activations::size(tiles, r, k)?)?;

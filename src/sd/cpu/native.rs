@@ -43,39 +43,74 @@ fn swiglu_row<const FUSED: bool>(gate: &[f32], up: &[f32], to: &mut [f32]) {
     }
 }
 
+/// Four accumulators of 16 numbers.
+type Sums = [[f32; LANES]; 4];
+
 #[inline(always)]
-fn squares<const FUSED: bool>(x: &[f32]) -> f64 {
-    let add = |acc: &mut [f32; LANES], x: &[f32]| {
-        for (acc, &x) in acc.iter_mut().zip(x) {
-            *acc = fma::<FUSED>(x, x, *acc);
+fn add_squares<const FUSED: bool>(acc: &mut [f32; LANES], x: &[f32]) {
+    for (acc, &x) in acc.iter_mut().zip(x) {
+        *acc = fma::<FUSED>(x, x, *acc);
+    }
+}
+
+/// Adds what is left of a block when whole fours of 16 numbers are added, and all sums.
+#[inline(always)]
+fn end_of_block<const FUSED: bool>(mut acc: Sums, rest: &[f32]) -> f64 {
+    let mut ones = rest.chunks_exact(LANES);
+    for (one, acc) in (&mut ones).zip(&mut acc) {
+        add_squares::<FUSED>(acc, one);
+    }
+    let mut last = [0f32; LANES];
+    last[..ones.remainder().len()].copy_from_slice(ones.remainder());
+    add_squares::<FUSED>(&mut acc[3], &last);
+    let mut tree: [f64; LANES] = std::array::from_fn(|i| f64::from((acc[0][i] + acc[1][i]) + (acc[2][i] + acc[3][i])));
+    let mut half = LANES / 2;
+    while half > 0 {
+        for i in 0..half {
+            tree[i] += tree[i + half];
         }
-    };
+        half /= 2;
+    }
+    tree[0]
+}
+
+fn squares<const FUSED: bool>(x: &[f32]) -> f64 {
     let mut total = 0f64;
     for block in x.chunks(BLOCK) {
-        let mut acc = [[0f32; LANES]; 4];
+        let mut acc: Sums = [[0f32; LANES]; 4];
         let mut fours = block.chunks_exact(4 * LANES);
         for four in &mut fours {
             for (k, acc) in acc.iter_mut().enumerate() {
-                add(acc, &four[k * LANES..][..LANES]);
+                add_squares::<FUSED>(acc, &four[k * LANES..][..LANES]);
             }
         }
-        let mut ones = fours.remainder().chunks_exact(LANES);
-        for (one, acc) in (&mut ones).zip(&mut acc) {
-            add(acc, one);
-        }
-        let mut last = [0f32; LANES];
-        last[..ones.remainder().len()].copy_from_slice(ones.remainder());
-        add(&mut acc[3], &last);
-        let mut tree: [f64; LANES] =
-            std::array::from_fn(|i| f64::from((acc[0][i] + acc[1][i]) + (acc[2][i] + acc[3][i])));
-        let mut half = LANES / 2;
-        while half > 0 {
-            for i in 0..half {
-                tree[i] += tree[i + half];
+        total += end_of_block::<FUSED>(acc, fours.remainder());
+    }
+    total
+}
+
+/// The same: compilers keep the accumulators in memory.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn squares_avx2(x: &[f32]) -> f64 {
+    use std::arch::x86_64::{_mm256_fmadd_ps, _mm256_loadu_ps, _mm256_setzero_ps, _mm256_storeu_ps};
+    let mut total = 0f64;
+    for block in x.chunks(BLOCK) {
+        let mut registers = [_mm256_setzero_ps(); 8];
+        let mut fours = block.chunks_exact(4 * LANES);
+        for four in &mut fours {
+            for (i, acc) in registers.iter_mut().enumerate() {
+                // SAFETY: eight numbers of the 64.
+                let x = unsafe { _mm256_loadu_ps(four.as_ptr().add(8 * i)) };
+                *acc = _mm256_fmadd_ps(x, x, *acc);
             }
-            half /= 2;
         }
-        total += tree[0];
+        let mut acc: Sums = [[0f32; LANES]; 4];
+        for (to, from) in acc.as_flattened_mut().chunks_exact_mut(8).zip(registers) {
+            // SAFETY: eight numbers.
+            unsafe { _mm256_storeu_ps(to.as_mut_ptr(), from) };
+        }
+        total += end_of_block::<true>(acc, fours.remainder());
     }
     total
 }
@@ -92,10 +127,55 @@ fn swiglu_avx512(gate: &[f32], up: &[f32], to: &mut [f32]) {
     swiglu_row::<true>(gate, up, to);
 }
 
+#[inline(always)]
+fn scale_row(row: &mut [f32], factor: f32, weight: &[f32]) {
+    for (x, w) in row.iter_mut().zip(weight) {
+        *x = (*x * factor) * w;
+    }
+}
+
+#[inline(always)]
+fn modulate_row(row: &mut [f32], scale: &[f32], shift: Option<&[f32]>) {
+    match shift {
+        None => row.iter_mut().zip(scale).for_each(|(x, s)| *x += *x * s),
+        Some(shift) => {
+            for ((x, scale), shift) in row.iter_mut().zip(scale).zip(shift) {
+                *x = (*x + *x * scale) + shift;
+            }
+        }
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn squares_avx2(x: &[f32]) -> f64 {
-    squares::<true>(x)
+#[target_feature(enable = "avx2")]
+fn scale_avx2(row: &mut [f32], factor: f32, weight: &[f32]) {
+    scale_row(row, factor, weight);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn modulate_avx2(row: &mut [f32], scale: &[f32], shift: Option<&[f32]>) {
+    modulate_row(row, scale, shift);
+}
+
+/// Each element times the row's factor, times the channel's weight.
+pub fn scale(row: &mut [f32], factor: f32, weight: &[f32]) {
+    #[cfg(target_arch = "x86_64")]
+    if has_fma() {
+        // SAFETY: the processor has what the function is compiled for.
+        return unsafe { scale_avx2(row, factor, weight) };
+    }
+    scale_row(row, factor, weight);
+}
+
+/// `x + x * scale + shift`, as `sd.modulate.v1` computes it.
+pub fn modulate(row: &mut [f32], scale: &[f32], shift: Option<&[f32]>) {
+    #[cfg(target_arch = "x86_64")]
+    if has_fma() {
+        // SAFETY: the processor has what the function is compiled for.
+        return unsafe { modulate_avx2(row, scale, shift) };
+    }
+    modulate_row(row, scale, shift);
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -163,9 +163,7 @@ unsafe fn compute(chain: &Chain, run: &Run, dst: Shared) -> Result<(), Stop> {
         turn(&chain.rope, run, dst, |i, row| {
             x.copy(i, row);
             let factor = native::rms_factor(row, eps);
-            for (x, w) in row.iter_mut().zip(weight) {
-                *x = (*x * factor) * w;
-            }
+            native::scale(row, factor, weight);
         })
     }
 }

@@ -137,12 +137,8 @@ impl Scales {
         // SAFETY: the caller's promise.
         unsafe {
             match (self.scale.row(i, n), self.shift.as_ref().map(|s| s.row(i, n))) {
-                (Some(scale), None) => row.iter_mut().zip(scale).for_each(|(x, s)| *x += *x * s),
-                (Some(scale), Some(Some(shift))) => {
-                    for ((x, scale), shift) in row.iter_mut().zip(scale).zip(shift) {
-                        *x = (*x + *x * scale) + shift;
-                    }
-                }
+                (Some(scale), None) => native::modulate(row, scale, None),
+                (Some(scale), Some(Some(shift))) => native::modulate(row, scale, Some(shift)),
                 _ => {
                     for (i0, x) in row.iter_mut().enumerate() {
                         let sum = *x + *x * self.scale.at(i0, i);
@@ -231,9 +227,7 @@ impl Before for Normalised {
             self.x.copy(i, to);
             let factor = native::rms_factor(to, self.eps);
             let weight = self.weight.row([0; 3], to.len()).unwrap_or(&[]);
-            for (x, w) in to.iter_mut().zip(weight) {
-                *x = (*x * factor) * w;
-            }
+            native::scale(to, factor, weight);
             if let Some(scales) = &self.scales {
                 scales.apply(i, to);
             }
