@@ -349,3 +349,47 @@ fn sd_6_one_sharp_key_gives_its_value() {
         }
     }
 }
+
+#[test]
+fn sd_6_small_weights_are_not_lost() {
+    // weights of 2^-12 are zero in E4M3, unless the largest one is 448
+    let (d, n) = (64, 300);
+    let k = Rows { d, v: (0..d * n).map(|i| if i == 0 { 8.0 } else { 0.0 }).collect() };
+    let v = Rows { d, v: (0..d * n).map(|i| if i < d { 1.0 } else { -1.0 }).collect() };
+    let q = Rows { d, v: (0..d).map(|c| if c == 0 { 1.5 / std::f32::consts::LOG2_E } else { 0.0 }).collect() };
+    let want = dense(&q, &k, &v, 1.0).v[0];
+    assert!((want - 0.864).abs() < 1e-3, "{want}");
+    for mode in MODES {
+        let out = sage(&q, &k, &v, 1.0, mode).v[0];
+        assert!((out - want).abs() < 0.01, "{mode:?}: {out}, exactly {want}");
+    }
+}
+
+#[test]
+fn sd_6_weights_are_rounded_and_their_sum_is_not() {
+    let d = 64;
+    let two =
+        |a: f32, b: f32| Rows { d, v: (0..2 * d).map(|i| if i % d == 0 { [a, b][i / d] } else { 0.0 }).collect() };
+    // the second key weighs less; its value is 1, the other's 0
+    let (k, v) = (two(8.0, -8.0), Rows { d, v: (0..2 * d).map(|i| if i < d { 0.0 } else { 1.0 }).collect() });
+    let mut told = 0;
+    for i in 1..20 {
+        let x = i as f32 * 0.01;
+        let q = Rows { d, v: (0..d).map(|c| if c == 0 { x } else { 0.0 }).collect() };
+        let apart = 16.0 * x * std::f32::consts::LOG2_E;
+        let (most, less) = (OFFSET.exp2(), (OFFSET - apart).exp2());
+        for mode in [Sage2, PlusPlus] {
+            let out = sage(&q, &k, &v, 1.0, mode).v[0];
+            let want = e4m3(less) / (most + less);
+            // next to a half the last bit of the score decides
+            if (e4m3(less * 1.001), e4m3(less * 0.999)) == (e4m3(less), e4m3(less)) {
+                assert!((out - want).abs() < 1e-3 * want, "{mode:?}, {x}: {out}, {want}");
+                told += usize::from((less / (most + less) - want).abs() > 0.01 * want);
+            }
+        }
+        let want = f16((-apart).exp2()) / (1.0 + f16((-apart).exp2()));
+        let out = sage(&q, &k, &v, 1.0, Compat).v[0];
+        assert!((out - want).abs() < 1e-3 * want, "Compat, {x}: {out}, {want}");
+    }
+    assert!(told > 10, "{told} numbers tell rounded weights from others");
+}
