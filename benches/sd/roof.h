@@ -71,18 +71,25 @@ static double roof_copy(char * a, char * b, size_t size) {
     return 2.0 * (double) size;
 }
 
+/* Eight places at a time and a line of each ahead: more than one after the other. */
 static double roof_read(char * a, char * b, size_t size) {
     (void) b;
+    enum { PLACES = 8, LONG = 4096 };
     uint64_t sum[8] = { 0 };
-    for (size_t i = 0; i + 64 <= size; i += 64) {
-        uint64_t v[8];
-        memcpy(v, a + i, 64);
-        for (int j = 0; j < 8; j++) {
-            sum[j] += v[j];
+    for (char * block = a; block + PLACES * LONG <= a + size; block += PLACES * LONG) {
+        for (size_t i = 0; i < LONG; i += 64) {
+            for (size_t j = 0; j < PLACES; j++) {
+                uint64_t v[8];
+                memcpy(v, block + j * LONG + i, 64);
+                __builtin_prefetch(block + (PLACES + j) * LONG + i, 0, 2);
+                for (int l = 0; l < 8; l++) {
+                    sum[l] += v[l];
+                }
+            }
         }
     }
     __asm__ volatile("" : : "r"(sum) : "memory");
-    return (double) size;
+    return (double) (size / (PLACES * LONG) * (PLACES * LONG));
 }
 
 struct roof_team {

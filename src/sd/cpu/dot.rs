@@ -3,8 +3,10 @@
 
 use super::Level;
 
-/// Rows of weights in a tile.
-pub const ROWS: usize = 4;
+/// Rows of weights in a tile: memory gives more when it is read in several places. Kernels have too few registers for them with more
+/// than two rows of activations, and take [`HALF`] at a time.
+pub const ROWS: usize = 8;
+const HALF: usize = ROWS / 2;
 /// Most rows of activations in a tile, over all kernels.
 pub const MAX_STRIP: usize = 6;
 
@@ -53,47 +55,59 @@ impl Dot {
     #[inline]
     pub unsafe fn tile(&self, w: &[*const i8; ROWS], x: &[*const i8], k: usize, sums: &[i32; MAX_STRIP]) -> Sums {
         let mut out = [[0; ROWS]; MAX_STRIP];
-        match self.level {
-            // SAFETY: the caller's promise.
-            Level::Portable => unsafe { portable(w, x, k, &mut out) },
-            #[cfg(target_arch = "x86_64")]
+        #[cfg(target_arch = "x86_64")]
+        if self.level == Level::Vnni && x.len() <= 2 {
             // SAFETY: the caller's promise; the processor has what the level names.
-            Level::Avx2 => unsafe {
+            unsafe {
                 match x.len() {
-                    1 => x86::avx2::<1>(w, x, k, &mut out),
-                    _ => x86::avx2::<2>(w, x, k, &mut out),
+                    1 => x86::vnni::<1, ROWS>(w, x, k, sums, &mut out, 0),
+                    _ => x86::vnni::<2, ROWS>(w, x, k, sums, &mut out, 0),
                 }
-            },
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: as above.
-            Level::AvxVnni => unsafe {
-                match x.len() {
-                    1 => x86::avx_vnni::<1>(w, x, k, sums, &mut out),
-                    _ => x86::avx_vnni::<2>(w, x, k, sums, &mut out),
-                }
-            },
-            #[cfg(target_arch = "aarch64")]
-            // SAFETY: as above.
-            Level::Dot => unsafe {
-                match x.len() {
-                    1 => neon::dot::<1>(w, x, k, &mut out),
-                    2 => neon::dot::<2>(w, x, k, &mut out),
-                    3 => neon::dot::<3>(w, x, k, &mut out),
-                    _ => neon::dot::<4>(w, x, k, &mut out),
-                }
-            },
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: as above.
-            Level::Vnni => unsafe {
-                match x.len() {
-                    1 => x86::vnni::<1>(w, x, k, sums, &mut out),
-                    2 => x86::vnni::<2>(w, x, k, sums, &mut out),
-                    3 => x86::vnni::<3>(w, x, k, sums, &mut out),
-                    4 => x86::vnni::<4>(w, x, k, sums, &mut out),
-                    5 => x86::vnni::<5>(w, x, k, sums, &mut out),
-                    _ => x86::vnni::<6>(w, x, k, sums, &mut out),
-                }
-            },
+            }
+            return out;
+        }
+        for (i, w) in w.as_chunks::<HALF>().0.iter().enumerate() {
+            let n0 = i * HALF;
+            match self.level {
+                // SAFETY: the caller's promise.
+                Level::Portable => unsafe { portable(w, x, k, &mut out, n0) },
+                #[cfg(target_arch = "x86_64")]
+                // SAFETY: the caller's promise; the processor has what the level names.
+                Level::Avx2 => unsafe {
+                    match x.len() {
+                        1 => x86::avx2::<1>(w, x, k, &mut out, n0),
+                        _ => x86::avx2::<2>(w, x, k, &mut out, n0),
+                    }
+                },
+                #[cfg(target_arch = "x86_64")]
+                // SAFETY: as above.
+                Level::AvxVnni => unsafe {
+                    match x.len() {
+                        1 => x86::avx_vnni::<1>(w, x, k, sums, &mut out, n0),
+                        _ => x86::avx_vnni::<2>(w, x, k, sums, &mut out, n0),
+                    }
+                },
+                #[cfg(target_arch = "aarch64")]
+                // SAFETY: as above.
+                Level::Dot => unsafe {
+                    match x.len() {
+                        1 => neon::dot::<1>(w, x, k, &mut out, n0),
+                        2 => neon::dot::<2>(w, x, k, &mut out, n0),
+                        3 => neon::dot::<3>(w, x, k, &mut out, n0),
+                        _ => neon::dot::<4>(w, x, k, &mut out, n0),
+                    }
+                },
+                #[cfg(target_arch = "x86_64")]
+                // SAFETY: as above.
+                Level::Vnni => unsafe {
+                    match x.len() {
+                        3 => x86::vnni::<3, HALF>(w, x, k, sums, &mut out, n0),
+                        4 => x86::vnni::<4, HALF>(w, x, k, sums, &mut out, n0),
+                        5 => x86::vnni::<5, HALF>(w, x, k, sums, &mut out, n0),
+                        _ => x86::vnni::<6, HALF>(w, x, k, sums, &mut out, n0),
+                    }
+                },
+            }
         }
         let _ = sums;
         out
@@ -102,9 +116,9 @@ impl Dot {
 
 /// # Safety
 /// As [`Dot::tile`].
-unsafe fn portable(w: &[*const i8; ROWS], x: &[*const i8], k: usize, out: &mut Sums) {
+unsafe fn portable(w: &[*const i8; HALF], x: &[*const i8], k: usize, out: &mut Sums, n0: usize) {
     for (out, &x) in out.iter_mut().zip(x) {
-        for (sum, &w) in out.iter_mut().zip(w) {
+        for (sum, &w) in out[n0..].iter_mut().zip(w) {
             // SAFETY: the caller's promise.
             let (w, x) = unsafe { (std::slice::from_raw_parts(w, k), std::slice::from_raw_parts(x, k)) };
             *sum = tail(w, x);
@@ -120,16 +134,16 @@ fn tail(w: &[i8], x: &[i8]) -> i32 {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{tail, Sums, MAX_STRIP, ROWS};
+    use super::{tail, Sums, HALF, MAX_STRIP, ROWS};
     use crate::sd::cpu::tile::near;
     use std::arch::x86_64::*;
 
     /// # Safety
     /// As [`super::Dot::tile`], with `R` rows of activations; the processor has AVX2.
     #[target_feature(enable = "avx2")]
-    pub unsafe fn avx2<const R: usize>(w: &[*const i8; ROWS], x: &[*const i8], k: usize, out: &mut Sums) {
+    pub unsafe fn avx2<const R: usize>(w: &[*const i8; HALF], x: &[*const i8], k: usize, out: &mut Sums, n0: usize) {
         const STEP: usize = 16;
-        let mut acc = [[_mm256_setzero_si256(); ROWS]; R];
+        let mut acc = [[_mm256_setzero_si256(); HALF]; R];
         let whole = k / STEP * STEP;
         for i in (0..whole).step_by(STEP) {
             // SAFETY: `i + 16 <= k`.
@@ -143,13 +157,13 @@ mod x86 {
             }
         }
         for r in 0..R {
-            for n in 0..ROWS {
+            for n in 0..HALF {
                 // SAFETY: `whole <= k`.
                 let rest = unsafe {
                     let part = |p: *const i8| std::slice::from_raw_parts(p.add(whole), k - whole);
                     tail(part(w[n]), part(x[r]))
                 };
-                out[r][n] = sum(acc[r][n]).wrapping_add(rest);
+                out[r][n0 + n] = sum(acc[r][n]).wrapping_add(rest);
             }
         }
     }
@@ -167,15 +181,16 @@ mod x86 {
     /// As [`super::Dot::tile`], with `R` rows of activations; the processor has AVX2 with VNNI.
     #[target_feature(enable = "avxvnni,avx2")]
     pub unsafe fn avx_vnni<const R: usize>(
-        w: &[*const i8; ROWS],
+        w: &[*const i8; HALF],
         x: &[*const i8],
         k: usize,
         sums: &[i32; MAX_STRIP],
         out: &mut Sums,
+        n0: usize,
     ) {
         const STEP: usize = 32;
         let up = _mm256_set1_epi8(-128);
-        let mut acc = [[_mm256_setzero_si256(); ROWS]; R];
+        let mut acc = [[_mm256_setzero_si256(); HALF]; R];
         let whole = k / STEP * STEP;
         for i in (0..whole).step_by(STEP) {
             // SAFETY: `i + 32 <= k`.
@@ -189,7 +204,7 @@ mod x86 {
             }
         }
         for r in 0..R {
-            for n in 0..ROWS {
+            for n in 0..HALF {
                 // SAFETY: `whole <= k`.
                 let (w, x) = unsafe {
                     let part = |p: *const i8| std::slice::from_raw_parts(p.add(whole), k - whole);
@@ -197,7 +212,7 @@ mod x86 {
                 };
                 // the rest is not moved up
                 let moved = x.iter().fold(sums[r], |s, &x| s.wrapping_sub(i32::from(x))).wrapping_mul(128);
-                out[r][n] = sum(acc[r][n]).wrapping_sub(moved).wrapping_add(tail(w, x));
+                out[r][n0 + n] = sum(acc[r][n]).wrapping_sub(moved).wrapping_add(tail(w, x));
             }
         }
     }
@@ -205,7 +220,7 @@ mod x86 {
     /// The four sums of four vectors.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2")]
-    fn sum4(v: &[__m512i; ROWS]) -> __m128i {
+    fn sum4(v: &[__m512i; 4]) -> __m128i {
         let add = |a, b| _mm512_add_epi32(a, b);
         let ab = add(_mm512_unpacklo_epi32(v[0], v[1]), _mm512_unpackhi_epi32(v[0], v[1]));
         let cd = add(_mm512_unpacklo_epi32(v[2], v[3]), _mm512_unpackhi_epi32(v[2], v[3]));
@@ -217,16 +232,17 @@ mod x86 {
     /// # Safety
     /// As [`super::Dot::tile`], with `R` rows of activations; the processor has AVX-512 with VNNI.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2")]
-    pub unsafe fn vnni<const R: usize>(
-        w: &[*const i8; ROWS],
+    pub unsafe fn vnni<const R: usize, const N: usize>(
+        w: &[*const i8; N],
         x: &[*const i8],
         k: usize,
         sums: &[i32; MAX_STRIP],
         out: &mut Sums,
+        n0: usize,
     ) {
         const STEP: usize = 64;
         let up = _mm512_set1_epi8(-128);
-        let mut acc = [[_mm512_setzero_si512(); ROWS]; R];
+        let mut acc = [[_mm512_setzero_si512(); N]; R];
         let x: [*const i8; R] = std::array::from_fn(|r| x[r]);
         let mut i = 0;
         while i + STEP <= k {
@@ -234,10 +250,10 @@ mod x86 {
             let load = |p: *const i8| unsafe { _mm512_loadu_si512(p.add(i).cast()) };
             // the rows behind these are next
             w.iter().for_each(|w| near(w.wrapping_add(ROWS * k + i).cast()));
-            let w: [__m512i; ROWS] = std::array::from_fn(|n| _mm512_xor_si512(load(w[n]), up));
+            let w: [__m512i; N] = std::array::from_fn(|n| _mm512_xor_si512(load(w[n]), up));
             for r in 0..R {
                 let x = load(x[r]);
-                for n in 0..ROWS {
+                for n in 0..N {
                     acc[r][n] = _mm512_dpbusd_epi32(acc[r][n], w[n], x);
                 }
             }
@@ -247,35 +263,36 @@ mod x86 {
             let mask = (1u64 << (k - i)) - 1;
             // SAFETY: only the `k - i` bytes of the mask are read.
             let load = |p: *const i8| unsafe { _mm512_maskz_loadu_epi8(mask, p.add(i)) };
-            let w: [__m512i; ROWS] = std::array::from_fn(|n| _mm512_xor_si512(load(w[n]), up));
+            let w: [__m512i; N] = std::array::from_fn(|n| _mm512_xor_si512(load(w[n]), up));
             for r in 0..R {
                 // activations are 0 beyond the end, whatever the weights are there
                 let x = load(x[r]);
-                for n in 0..ROWS {
+                for n in 0..N {
                     acc[r][n] = _mm512_dpbusd_epi32(acc[r][n], w[n], x);
                 }
             }
         }
         for r in 0..R {
             let moved = _mm_set1_epi32(sums[r].wrapping_mul(128));
-            let sum = _mm_sub_epi32(sum4(&acc[r]), moved);
-            // SAFETY: four integers.
-            unsafe { _mm_storeu_si128(out[r].as_mut_ptr().cast(), sum) };
+            for (acc, out) in acc[r].as_chunks().0.iter().zip(out[r][n0..].as_chunks_mut::<4>().0) {
+                // SAFETY: four integers.
+                unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), _mm_sub_epi32(sum4(acc), moved)) };
+            }
         }
     }
 }
 
 #[cfg(target_arch = "aarch64")]
 mod neon {
-    use super::{tail, Sums, ROWS};
+    use super::{tail, Sums, HALF};
     use std::arch::aarch64::*;
 
     /// # Safety
     /// As [`super::Dot::tile`], with `R` rows of activations; the processor has dot products.
     #[target_feature(enable = "neon,dotprod")]
-    pub unsafe fn dot<const R: usize>(w: &[*const i8; ROWS], x: &[*const i8], k: usize, out: &mut Sums) {
+    pub unsafe fn dot<const R: usize>(w: &[*const i8; HALF], x: &[*const i8], k: usize, out: &mut Sums, n0: usize) {
         const STEP: usize = 16;
-        let mut acc = [[vdupq_n_s32(0); ROWS]; R];
+        let mut acc = [[vdupq_n_s32(0); HALF]; R];
         let whole = k / STEP * STEP;
         for i in (0..whole).step_by(STEP) {
             for (n, &w) in w.iter().enumerate() {
@@ -290,13 +307,13 @@ mod neon {
             }
         }
         for r in 0..R {
-            for n in 0..ROWS {
+            for n in 0..HALF {
                 // SAFETY: `whole <= k`.
                 let rest = unsafe {
                     let part = |p: *const i8| std::slice::from_raw_parts(p.add(whole), k - whole);
                     tail(part(w[n]), part(x[r]))
                 };
-                out[r][n] = vaddvq_s32(acc[r][n]).wrapping_add(rest);
+                out[r][n0 + n] = vaddvq_s32(acc[r][n]).wrapping_add(rest);
             }
         }
     }

@@ -105,10 +105,11 @@ pub unsafe fn interleave(
     mut fill: impl FnMut(usize, usize, &mut [u32]) -> *const u32,
 ) {
     let mut made = [[0u32; CHUNK]; 4];
-    for r0 in (0..rows).step_by(4) {
-        let four = 4.min(rows - r0);
-        for u0 in (0..count).step_by(CHUNK) {
-            let n = CHUNK.min(count - u0);
+    // a chunk of all rows at a time: its places are still near when the next rows are put there
+    for u0 in (0..count).step_by(CHUNK) {
+        let n = CHUNK.min(count - u0);
+        for r0 in (0..rows).step_by(4) {
+            let four = 4.min(rows - r0);
             let mut from = [std::ptr::null(); 4];
             for (i, made) in made[..four].iter_mut().enumerate() {
                 from[i] = fill(r0 + i, u0, &mut made[..n]);

@@ -3,13 +3,13 @@
 
 use super::pack::{interleave, row_units};
 use super::processors;
-use super::tile::{Tile, Tiles, MAX_ROWS};
+use super::tile::{Ahead, Tile, Tiles, MAX_ROWS};
 use crate::sd::kernel::{Run, Shared, Stop};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes of a panel of weights that are at hand at a time: less than a processor has next to it.
-const PANEL: usize = 512 << 10;
+/// Bytes of a panel of weights that are at hand at a time: far less than a processor has next to it.
+const PANEL: usize = 128 << 10;
 /// Bytes of activations that are gone through for a panel, about.
 const PASS: usize = 8 << 20;
 
@@ -190,6 +190,22 @@ impl Product<'_> {
         })
     }
 
+    /// What a tile of so many units brings near of the weights that the panel is made of next: units from `from` on of rows from `n0` on. There
+    /// are so many strips to do it in, and `row` counts rows that are done.
+    fn ahead(&self, n0: usize, from: usize, part: usize, units: usize, strips: usize, row: &mut usize) -> Ahead {
+        let (size, count) = (self.lie.size, self.x.units());
+        let at = self.lie.at.at(size * (n0 + *row) + size * from / count).0.cast_const();
+        if *row >= self.x.tiles.rows {
+            return Ahead { at, step: 0, run: 0, jump: 0 };
+        }
+        // a cache line at each unit if there are few strips, else in two steps
+        let step = [64, 32][usize::from(strips > 4)];
+        let bytes = size * part.min(count - from) / count;
+        let run = bytes.div_ceil(step).max(1);
+        *row += units.div_ceil(run);
+        Ahead { at, step, run, jump: size.wrapping_sub(run * step) }
+    }
+
     /// # Safety
     /// As [`Self::run`]; the panel and the results of the piece are this thread's. `ahead`: the panel that is next.
     unsafe fn piece(
@@ -217,18 +233,17 @@ impl Product<'_> {
             // SAFETY: the panel has `part` units of each row.
             unsafe { panel.write_bytes(0, part * pitch) };
         }
-        let mut ahead = self.lie.at.at(ahead * tiles.rows * self.lie.size).cast::<u8>().cast_const();
-        let mut left = if count <= part { pitch * self.lie.size } else { 0 };
         for u0 in (0..count).step_by(part) {
             let these = part.min(count - u0);
             // SAFETY: as above.
             unsafe {
                 interleave(rows, these, panel, pitch, tiles.flip(), |r, u, to| fill(n0 + r, (u0 + u) * tiles.per, to))
             };
+            // what is made after this
+            let (next, from) = if u0 + these < count { (i, u0 + these) } else { (ahead, 0) };
+            let mut row = 0;
             for s in strips.clone() {
                 let rs = x.strip(s);
-                // a cache line at a time if there are few strips for them all, else in twice as many steps
-                let ahead_step = if left == 0 { 0 } else { [64, 32][usize::from(strips.len() > 4)] };
                 let tile = Tile {
                     w: panel,
                     x: x.at(&rs).wrapping_add(u0 * rs.len()),
@@ -242,13 +257,10 @@ impl Product<'_> {
                     dst: self.out.dst.cast::<u32>().wrapping_add(rs.start * n + n0),
                     pitch: n,
                     rows,
-                    ahead,
-                    ahead_step,
+                    ahead: self.ahead(next * pitch, from, part, these, strips.len(), &mut row),
                 };
                 // SAFETY: the caller's promise; strips have 1 to `tiles.strip()` rows.
                 unsafe { tiles.run(rs.len(), &tile) };
-                let done = (ahead_step * these).min(left);
-                (ahead, left) = (ahead.wrapping_add(done), left - done);
             }
         }
     }

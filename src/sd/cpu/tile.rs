@@ -35,10 +35,21 @@ pub struct Tile {
     pub pitch: usize,
     /// Rows of weights that there are.
     pub rows: usize,
-    /// What is brought near for later: a place for each unit, `ahead_step` bytes apart. Any address will do.
-    pub ahead: *const u8,
-    /// See `ahead`.
-    pub ahead_step: usize,
+    /// What is brought near for later.
+    pub ahead: Ahead,
+}
+
+/// Places to bring near while a tile is computed, one at each unit: in rows of `run` of them, `step` bytes apart. They need not be anything.
+#[derive(Clone, Copy)]
+pub struct Ahead {
+    /// The first.
+    pub at: *const u8,
+    /// Bytes from one to the next.
+    pub step: usize,
+    /// How many there are in a row.
+    pub run: usize,
+    /// Bytes from where a row ends to where the next begins.
+    pub jump: usize,
 }
 
 /// A kernel for strips of a fixed number of rows.
@@ -150,10 +161,15 @@ unsafe fn tile<L: Lanes, const V: usize, const X: usize>(t: &Tile) {
                 acc[j] = [L::splat((*t.sums.add(j)).wrapping_mul(-128).cast_unsigned()); V];
             }
         }
-        let (mut w, mut x, mut ahead) = (t.w, t.x, t.ahead);
+        let (mut w, mut x) = (t.w, t.x);
+        let (mut ahead, mut run) = (t.ahead.at, t.ahead.run);
         for _ in 0..t.units {
             near(ahead);
-            ahead = ahead.wrapping_add(t.ahead_step);
+            ahead = ahead.wrapping_add(t.ahead.step);
+            run = run.wrapping_sub(1);
+            if run == 0 {
+                (ahead, run) = (ahead.wrapping_add(t.ahead.jump), t.ahead.run);
+            }
             let mut a = [L::splat(0); V];
             for v in 0..V {
                 a[v] = L::load(w.add(v * L::N));
