@@ -188,7 +188,8 @@ fn has_avx512() -> bool {
 
 #[cfg(target_arch = "x86_64")]
 fn has_fma() -> bool {
-    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
+    // the library's nodes ask for all three
+    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c")
 }
 
 /// `gate / (1 + e^-gate) * up`, as GLU computes it.
