@@ -135,6 +135,8 @@ trait Lanes: Copy {
     unsafe fn step(self, w: Self, x: Self) -> Self;
     /// F32 of sums, times `x_scale`, times the lanes of `w_scale`, plus those of `bias`, where they are.
     unsafe fn finish(self, x_scale: f32, w_scale: *const f32, bias: *const f32) -> Self;
+    /// Asks for the cache line at `p` to be brought near, to be written; it need not be anything.
+    unsafe fn will_write(_p: *const u32) {}
 }
 
 /// # Safety
@@ -159,6 +161,11 @@ unsafe fn tile<L: Lanes, const V: usize, const X: usize>(t: &Tile) {
         } else if L::UP {
             for j in 0..X {
                 acc[j] = [L::splat((*t.sums.add(j)).wrapping_mul(-128).cast_unsigned()); V];
+            }
+        }
+        for j in 0..X {
+            for line in (0..V * L::N).step_by(16) {
+                L::will_write(t.dst.wrapping_add(j * t.pitch + line));
             }
         }
         let (mut w, mut x) = (t.w, t.x);
@@ -353,6 +360,18 @@ mod x86 {
     use super::*;
     use std::arch::x86_64::*;
 
+    /// The instruction that `_mm_prefetch` makes only where all of the program may have it. A processor with AVX2 but without it does nothing.
+    #[inline(always)]
+    fn prefetchw(p: *const u32) {
+        #[cfg(not(miri))]
+        // SAFETY: this touches nothing.
+        unsafe {
+            std::arch::asm!("prefetchw [{}]", in(reg) p, options(nostack, preserves_flags));
+        }
+        #[cfg(miri)]
+        let _ = p;
+    }
+
     macro_rules! zmm {
         () => {
             const N: usize = 16;
@@ -365,6 +384,9 @@ mod x86 {
                 }
                 fn store(self, p: *mut u32) {
                     _mm512_storeu_si512(p.cast(), self.0)
+                }
+                fn will_write(p: *const u32) {
+                    prefetchw(p)
                 }
             }
         };
@@ -431,6 +453,9 @@ mod x86 {
                 }
                 fn store(self, p: *mut u32) {
                     _mm256_storeu_si256(p.cast(), self.0)
+                }
+                fn will_write(p: *const u32) {
+                    prefetchw(p)
                 }
             }
         };
