@@ -253,7 +253,7 @@ static struct ggml_tensor * gated(int64_t width, int64_t rows, int64_t batch, in
     return quantised(swapped ? ggml_swiglu_split(k.ctx, b, a) : ggml_swiglu_split(k.ctx, a, b), group);
 }
 static struct ggml_tensor * gated_plain(void) { return gated(256, 37, 1, 512, 256, true, false); }
-static struct ggml_tensor * gated_many_rows(void) { return gated(256, 260, 3, 256, 64, true, false); }
+static struct ggml_tensor * gated_many_rows(void) { return gated(256, 690, 3, 256, 64, true, false); }
 static struct ggml_tensor * gated_odd(void) { return gated(20, 17, 1, 52, 4, false, false); }
 static struct ggml_tensor * gated_unrotated(void) { return gated(33, 16, 2, 35, 1, true, false); }
 static struct ggml_tensor * gated_few_rows(void) { return gated(64, 5, 3, 64, 16, true, false); }

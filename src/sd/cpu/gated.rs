@@ -1,12 +1,13 @@
 //! Two 8-bit linear layers on one packed activation, SwiGLU of their results, and its quantisation: one launch.
 //!
-//! Some hundred rows at a time are computed by both layers into the workspace, gated, rotated and rounded. Of the three F32 tensors of
-//! the width inside, as a rule the largest of a model, there are those rows alone. The bits are those of the single nodes.
+//! Some thousand rows at a time: where a thread has computed a panel of both layers, it gates them at once, while they are near; what
+//! comes of it waits in the workspace until rows are whole, and is rotated and rounded. Of the three F32 tensors of the width inside, as
+//! a rule the largest of a model, there are these rows of one. The bits are those of the single nodes.
 
 use super::native;
 use super::pack::row_units;
-use super::product::{numbers, Activations, Lie, Out, Product};
-use super::tile::{self, Tiles};
+use super::product::{numbers, Activations, Lie, Out, Place, Product};
+use super::tile::{self, Tiles, MAX_ROWS};
 use super::to_i8::{is, nodes_from, pad, reads};
 use super::{rotate, rows, Level};
 use crate::capi::guard;
@@ -21,11 +22,8 @@ use std::ffi::{c_int, c_void, CStr};
 
 const NAME: &CStr = c"sd.linear_swiglu_convrot.cpu";
 
-/// Rows at a time: a quarter of them, so that their results take little memory, and as many as this, so that weights are not read too
-/// often.
-const LEAST_ROWS: usize = 128;
-/// And no more: their results are to stay near.
-const MOST_ROWS: usize = 256;
+/// Rows at a time, up to twice as many: it takes this many to be worth reading all weights.
+const ROWS: usize = 1024;
 
 /// The rule.
 pub const RULE: Entry = Entry {
@@ -113,10 +111,12 @@ impl<'a> Chain<'a> {
 /// Workspace: what lies where. Strips of activations are at the start.
 struct Scratch {
     sums: usize,
-    gate: usize,
-    up: usize,
-    /// What a product needs.
+    /// Rows of SwiGLU's results.
+    inside: usize,
+    /// What products need.
     panels: usize,
+    /// Bytes of a panel's results of one layer.
+    half: usize,
     /// Bytes of all.
     size: usize,
     /// Rows at a time.
@@ -125,15 +125,15 @@ struct Scratch {
 
 fn place(chain: &Chain, tiles: &Tiles) -> Check<Scratch> {
     let [k, n, r] = chain.size();
-    let rows = (r / 4).clamp(LEAST_ROWS, MOST_ROWS).next_multiple_of(tiles.strip());
+    let rows = r.div_ceil((r / ROWS).max(1)).next_multiple_of(tiles.strip());
     let place = || {
         let next = |at: usize, bytes: usize| at.checked_add(bytes)?.checked_next_multiple_of(64);
         let sums = next(0, Activations::size(tiles, r, k)?)?;
-        let gate = next(sums, r.checked_mul(4)?)?;
-        let some = n.checked_mul(4)?.checked_mul(r.min(rows))?;
-        let up = next(gate, some)?;
-        let panels = next(up, some)?;
-        Some(Scratch { sums, gate, up, panels, size: next(panels, Product::room(tiles, r.min(rows), k, n)?)?, rows })
+        let inside = next(sums, r.checked_mul(4)?)?;
+        let panels = next(inside, n.checked_mul(4)?.checked_mul(r.min(rows))?)?;
+        let half = Product::most_rows(tiles, r.min(rows), k).checked_mul(4 * tiles.rows)?;
+        let size = next(panels, Product::room(tiles, r.min(rows), k, n, half.checked_mul(2)?)?)?;
+        Some(Scratch { sums, inside, panels, half, size, rows })
     };
     place().ok_or_else(|| "the workspace is larger than memory can be".into())
 }
@@ -181,21 +181,65 @@ unsafe extern "C" fn execute(run: *const ggml_ext_run, _: *mut c_void) -> ggml_s
     })
 }
 
-/// One layer on some rows.
+/// One layer, on some rows.
 ///
 /// # Safety
-/// The layer's weights are there, and so is the memory of both others.
-unsafe fn layer(run: &Run, node: &Node<Linear>, x: Activations, dst: Shared, scratch: Shared) -> Result<(), Stop> {
-    let (k, n, tiles, w) = (x.k, node.src(0).ne[1] as usize, x.tiles, Shared::of(node.src(0)));
+/// Sources have their data.
+unsafe fn product<'a>(node: &Node<'a, Linear>, x: Activations, scratch: Shared, half: usize) -> Product<'a> {
     // SAFETY: the caller's promise; shapes are those that `infer` has checked.
-    unsafe {
-        let vector = |i: Option<usize>| i.map(|i| numbers(node.src(i)));
-        let out = Out { dst, n, weight_scale: vector(node.attrs.weight_scale()), bias: vector(node.attrs.bias()) };
-        Product { x, out, scratch, lie: Lie { at: w, size: k } }.run(run, |n, k0, to: &mut [u32]| {
-            let row = std::slice::from_raw_parts(w.at(k * n).cast::<i8>(), k);
-            row_units(tiles, row, k0 / tiles.per, to)
-        })
-    }
+    let vector = |i: Option<usize>| i.map(|i| unsafe { numbers(node.src(i)) });
+    let (weight_scale, bias) = (vector(node.attrs.weight_scale()), vector(node.attrs.bias()));
+    // results go where pieces are told
+    let dst = Shared(std::ptr::null_mut());
+    let out = Out { dst, n: node.src(0).ne[1] as usize, weight_scale, bias };
+    Product { x, out, scratch, extra: 2 * half, lie: Lie { at: Shared::of(node.src(0)), size: x.k } }
+}
+
+/// SwiGLU of both layers of some rows, into `to`.
+///
+/// # Safety
+/// The layers' weights are there, and so is the memory of `to` and of the scratch.
+unsafe fn both(run: &Run, gate: &Product, up: &Product, half: usize, to: Shared) -> Result<(), Stop> {
+    /// Rows at a time.
+    const SOME: usize = 16;
+    let (x, n, tiles) = (gate.x, gate.out.n, gate.x.tiles);
+    let width = tiles.rows;
+    gate.pieces(run, |memory, piece| {
+        let (a, b) = (memory.at(gate.panel_size()), memory.at(gate.panel_size() + half));
+        for (layer, to, next) in [(gate, a, (up.lie, piece.panel)), (up, b, (gate.lie, piece.next))] {
+            let to = Place { at: to, pitch: width, stream: false };
+            // SAFETY: the caller's promise; rows of weights lie one after the other.
+            unsafe {
+                layer.piece(memory, piece, to, next, &|n, k0, to: &mut [u32]| {
+                    let row = std::slice::from_raw_parts(layer.lie.at.at(x.k * n).cast::<i8>(), x.k);
+                    row_units(tiles, row, k0 / tiles.per, to)
+                });
+            }
+        }
+        let (first, last) = (x.strip(piece.strips.start).start, x.strip(piece.strips.end - 1).end);
+        let n0 = piece.panel * width;
+        let there = width.min(n - n0);
+        let mut made = [0f32; SOME * MAX_ROWS];
+        for r0 in (first..last).step_by(SOME) {
+            let count = SOME.min(last - r0);
+            let made = &mut made[..count * width];
+            for r in r0..r0 + count {
+                for line in (0..there).step_by(16) {
+                    tile::near(to.at(4 * (n * r + n0 + line)).cast::<u8>().cast_const());
+                }
+            }
+            // SAFETY: results of this thread's piece, and their places in `to`.
+            unsafe {
+                let of = |from: Shared| {
+                    std::slice::from_raw_parts(from.at(4 * width * (r0 - first)).cast::<f32>(), count * width)
+                };
+                native::swiglu(of(a), of(b), made);
+                for (r, made) in (r0..).zip(made.chunks_exact(width)) {
+                    to.at(4 * (n * r + n0)).cast::<f32>().copy_from_nonoverlapping(made.as_ptr(), there);
+                }
+            }
+        }
+    })
 }
 
 /// # Safety
@@ -206,7 +250,7 @@ unsafe fn compute(chain: &Chain, run: &Run, scratch: &Scratch, tiles: &'static T
     let packed = |k: usize| Packed::new(k as i64, r as i64);
     let (Some(from), Some(to)) = (packed(k), packed(n)) else { return Ok(()) };
     let base = run.scratch(scratch.size)?;
-    let (gate, up) = (base.at(scratch.gate), base.at(scratch.up));
+    let inside = base.at(scratch.inside);
     let all =
         Activations { strips: base, scales: input.at(from.scales), sums: base.at(scratch.sums), rows: r, k, tiles };
     // SAFETY: the caller's promise; the workspace has the bytes.
@@ -222,20 +266,20 @@ unsafe fn compute(chain: &Chain, run: &Run, scratch: &Scratch, tiles: &'static T
         };
         // SAFETY: as above.
         unsafe {
-            layer(run, &chain.gate, x, gate, base.at(scratch.panels))?;
-            layer(run, &chain.up, x, up, base.at(scratch.panels))?;
+            let [gate, up] =
+                [&chain.gate, &chain.up].map(|node| product(node, x, base.at(scratch.panels), scratch.half));
+            both(run, &gate, &up, scratch.half, inside)?;
         }
         run.try_parallel(|ith, nth| {
             let mine = part(rows, ith, nth);
             let length = if mine.is_empty() { 0 } else { n };
-            let (mut row, mut turned) = (room::<f32>(length)?, room::<f32>(length.checked_next_multiple_of(64)?)?);
+            let mut turned = room::<f32>(length.checked_next_multiple_of(64)?)?;
             for i in mine {
                 // SAFETY: row `i` of the workspace, and its row and scale of the result, are this thread's alone.
                 unsafe {
-                    let of = |from: Shared| std::slice::from_raw_parts(from.at(4 * n * i).cast::<f32>(), n);
-                    native::swiglu(of(gate), of(up), &mut row);
+                    let row = std::slice::from_raw_parts(inside.at(4 * n * i).cast::<f32>(), n);
                     let q = std::slice::from_raw_parts_mut(dst.at(n * (r0 + i)).cast::<i8>(), n);
-                    let (scale, _) = rotate::quantise(Level::best(), &row, &mut turned, q, group);
+                    let (scale, _) = rotate::quantise(Level::best(), row, &mut turned, q, group);
                     dst.at(to.scales + 4 * (r0 + i)).cast::<f32>().write_unaligned(scale);
                 }
             }

@@ -44,7 +44,7 @@ fn place(node: &Node<op::Linear>) -> Option<Scratch> {
     let rest = sums.checked_add(numbers)?;
     let strip = if many { tiles.strip() } else { 0 };
     let quantise = if own { convrot::room(k, r, node.attrs.group as usize, strip)? } else { 0 };
-    let product = if many { Product::room(tiles, r, k, usize::try_from(node.src(0).ne[1]).ok()?)? } else { 0 };
+    let product = if many { Product::room(tiles, r, k, usize::try_from(node.src(0).ne[1]).ok()?, 0)? } else { 0 };
     Some(Scratch { scales, sums, rest, size: rest.checked_add(quantise.max(product))? })
 }
 
@@ -96,7 +96,7 @@ impl Kernel for Linear {
                 _ => x.pack_all(run, input)?,
             }
             let (scratch, lie) = (base.at(scratch.rest), Lie { at: w, size: k });
-            Product { x, out, scratch, lie }.run(run, |n, k0, to: &mut [u32]| {
+            Product { x, out, scratch, extra: 0, lie }.run(run, |n, k0, to: &mut [u32]| {
                 let row = std::slice::from_raw_parts(w.at(k * n).cast::<i8>(), k);
                 row_units(tiles, row, k0 / tiles.per, to)
             })

@@ -58,7 +58,7 @@ fn place(node: &Node<op::Linear>) -> Option<Scratch> {
         false => {
             let n = usize::try_from(node.dst.ne[0]).ok()?;
             let strips = Activations::size(tiles, pass(tiles, kind, k, r), k)?;
-            (strips.checked_next_multiple_of(64)?, Product::room(tiles, r, k, n)?)
+            (strips.checked_next_multiple_of(64)?, Product::room(tiles, r, k, n, 0)?)
         }
     };
     let rest = sums.checked_add(r.checked_mul(4)?)?.checked_next_multiple_of(64)?;
@@ -99,7 +99,7 @@ impl Kernel for Linear {
                 }
                 let x = Activations { strips: base, scales, sums, rows: r, k, tiles };
                 x.pack_all(run, q)?;
-                return Product { x, out, scratch, lie }.run(run, |n, k0, to: &mut [u32]| {
+                return Product { x, out, scratch, extra: 0, lie }.run(run, |n, k0, to: &mut [u32]| {
                     let count = (to.len() * tiles.per).min(k - k0);
                     let mut row = [0i8; UNPACKED];
                     nibbles(codes(w, k, n, k0, count), &mut row[..count]);
@@ -116,7 +116,7 @@ impl Kernel for Linear {
                 let x = Activations { strips: base, scales, sums, rows: rows.min(r - r0), k, tiles };
                 x.pack_all(run, q.at(k * r0))?;
                 let out = Out { dst: dst.at(4 * n * r0), ..out };
-                Product { x, out, scratch, lie }.run(run, |n, k0, to: &mut [u32]| {
+                Product { x, out, scratch, extra: 0, lie }.run(run, |n, k0, to: &mut [u32]| {
                     let rel = rel.at(k / BLOCK as usize * n + k0 / BLOCK as usize).cast::<u8>();
                     let codes = codes(w, k, n, k0, to.len());
                     for (i, (to, codes)) in

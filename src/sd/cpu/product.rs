@@ -3,7 +3,7 @@
 
 use super::pack::{interleave, row_units};
 use super::processors;
-use super::tile::{Ahead, Tile, Tiles, MAX_ROWS};
+use super::tile::{streamed, Ahead, Tile, Tiles, MAX_ROWS};
 use crate::sd::kernel::{Run, Shared, Stop};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const PANEL: usize = 128 << 10;
 /// Bytes of activations that are gone through for a panel, about.
 const PASS: usize = 8 << 20;
+/// Bytes of a result that no longer stays near.
+const RESULT: usize = 16 << 20;
 
 /// Rows of quantised activations.
 #[derive(Clone, Copy)]
@@ -130,8 +132,31 @@ pub struct Product<'a> {
     pub out: Out<'a>,
     /// [`Product::room`] bytes that each thread has a part of.
     pub scratch: Shared,
+    /// Bytes of that which each thread has behind its panel, for the caller.
+    pub extra: usize,
     /// The weights.
     pub lie: Lie,
+}
+
+/// Where results of a piece go.
+#[derive(Clone, Copy)]
+pub struct Place {
+    /// That of its first row of activations with its first row of weights.
+    pub at: Shared,
+    /// Elements from one row of activations to the next.
+    pub pitch: usize,
+    /// See [`Tile::stream`].
+    pub stream: bool,
+}
+
+/// Numbers of a piece.
+pub struct Piece {
+    /// The panel.
+    pub panel: usize,
+    /// The strips of activations.
+    pub strips: Range<usize>,
+    /// The panel of this thread's next piece.
+    pub next: usize,
 }
 
 /// Units of each row of a panel that are at hand at a time.
@@ -140,17 +165,23 @@ fn part(tiles: &Tiles, k: usize) -> usize {
 }
 
 impl Product<'_> {
-    /// Bytes of scratch memory: a panel for each thread. There are as many as processors, since the number of threads is not known before.
-    pub fn room(tiles: &Tiles, rows: usize, k: usize, n: usize) -> Option<usize> {
+    /// Bytes of scratch memory: a panel and `extra` bytes for each thread. There are as many as processors, since the number of threads is
+    /// not known before.
+    pub fn room(tiles: &Tiles, rows: usize, k: usize, n: usize, extra: usize) -> Option<usize> {
         let pieces = n.div_ceil(tiles.rows).checked_mul(rows.div_ceil(tiles.strip()))?;
-        (part(tiles, k) * 4 * tiles.rows).checked_mul(processors(pieces))
+        (part(tiles, k) * 4 * tiles.rows).checked_add(extra)?.checked_mul(processors(pieces))
+    }
+
+    /// Rows of activations that a piece has at most.
+    pub fn most_rows(tiles: &Tiles, rows: usize, k: usize) -> usize {
+        let strip = 4 * k.div_ceil(tiles.per) * tiles.strip();
+        (PASS / strip.max(1)).max(8).saturating_mul(tiles.strip()).min(rows)
     }
 
     /// Strips of activations in a piece.
     fn share(&self, nth: usize) -> usize {
         let (strips, panels) = (self.x.count(), self.out.n.div_ceil(self.x.tiles.rows));
-        let strip = 4 * self.x.units() * self.x.tiles.strip();
-        let mut share = strips.min((PASS / strip.max(1)).max(8));
+        let mut share = Self::most_rows(self.x.tiles, self.x.rows, self.x.k).div_ceil(self.x.tiles.strip());
         // enough pieces that no thread waits long for another, as long as it is worth making the panel
         while share > 8 && panels * strips.div_ceil(share) < 4 * nth {
             share = share.div_ceil(2);
@@ -167,6 +198,20 @@ impl Product<'_> {
         run: &Run,
         fill: impl Fn(usize, usize, &mut [u32]) -> *const u32 + Sync,
     ) -> Result<(), Stop> {
+        let (n, stream) = (self.out.n, self.stream());
+        self.pieces(run, |memory, piece| {
+            let first = n * self.x.strip(piece.strips.start).start + piece.panel * self.x.tiles.rows;
+            let to = Place { at: self.out.dst.at(4 * first), pitch: n, stream };
+            // SAFETY: the caller's promise; each piece is taken once.
+            unsafe { self.piece(memory, piece, to, (self.lie, piece.next), &fill) };
+            if stream {
+                streamed();
+            }
+        })
+    }
+
+    /// Gives all pieces to threads, with the scratch memory of each.
+    pub fn pieces(&self, run: &Run, f: impl Fn(Shared, &Piece) + Sync) -> Result<(), Stop> {
         let tiles = self.x.tiles;
         let (panels, strips) = (self.out.n.div_ceil(tiles.rows), self.x.count());
         let next = AtomicUsize::new(0);
@@ -175,26 +220,43 @@ impl Product<'_> {
             if ith >= nth {
                 return;
             }
-            let panel = self.scratch.at(part(tiles, self.x.k) * 4 * tiles.rows * ith).cast::<u32>();
+            let memory = self.scratch.at((self.panel_size() + self.extra) * ith);
             let share = self.share(nth).max(1);
             let mut pieces = taken(&next, panels * strips.div_ceil(share));
             let mut after = pieces.next();
             // the piece behind this one is known, so that its weights can be brought near meanwhile
             while let Some(piece) = after {
                 after = pieces.next();
-                let (i, s0) = (piece % panels, piece / panels * share);
-                let ahead = after.map_or(i, |after| after % panels);
-                // SAFETY: the caller's promise; each piece is taken once.
-                unsafe { self.piece(panel, i, s0..strips.min(s0 + share), ahead, &fill) };
+                let (panel, s0) = (piece % panels, piece / panels * share);
+                let next = after.map_or(panel, |after| after % panels);
+                f(memory, &Piece { panel, strips: s0..strips.min(s0 + share), next });
             }
         })
     }
 
+    /// Bytes of a panel; what is the caller's in a thread's scratch memory begins behind them.
+    pub fn panel_size(&self) -> usize {
+        part(self.x.tiles, self.x.k) * 4 * self.x.tiles.rows
+    }
+
+    /// The result goes past the caches: it has no place there, and reading what it overwrites would take as long as writing it.
+    fn stream(&self) -> bool {
+        let row = 4 * self.out.n;
+        row * self.x.rows > RESULT && row.is_multiple_of(64) && self.out.dst.0.addr().is_multiple_of(64)
+    }
+
     /// What a tile of so many units brings near of the weights that the panel is made of next: units from `from` on of rows from `n0` on. There
     /// are so many strips to do it in, and `row` counts rows that are done.
-    fn ahead(&self, n0: usize, from: usize, part: usize, units: usize, strips: usize, row: &mut usize) -> Ahead {
-        let (size, count) = (self.lie.size, self.x.units());
-        let at = self.lie.at.at(size * (n0 + *row) + size * from / count).0.cast_const();
+    fn ahead(
+        &self,
+        (lie, n0, from): (Lie, usize, usize),
+        part: usize,
+        units: usize,
+        strips: usize,
+        row: &mut usize,
+    ) -> Ahead {
+        let (size, count) = (lie.size, self.x.units());
+        let at = lie.at.at(size * (n0 + *row) + size * from / count).0.cast_const();
         if *row >= self.x.tiles.rows {
             return Ahead { at, step: 0, run: 0, jump: 0 };
         }
@@ -206,17 +268,21 @@ impl Product<'_> {
         Ahead { at, step, run, jump: size.wrapping_sub(run * step) }
     }
 
+    /// Computes a piece into `to`, and brings `next` near: weights, and the panel of them.
+    ///
     /// # Safety
-    /// As [`Self::run`]; the panel and the results of the piece are this thread's. `ahead`: the panel that is next.
-    unsafe fn piece(
+    /// As [`Self::run`]; the scratch memory and the results of the piece are this thread's.
+    pub unsafe fn piece(
         &self,
-        panel: *mut u32,
-        i: usize,
-        strips: Range<usize>,
-        ahead: usize,
+        memory: Shared,
+        piece: &Piece,
+        to: Place,
+        next: (Lie, usize),
         fill: &impl Fn(usize, usize, &mut [u32]) -> *const u32,
     ) {
         let (x, tiles, n) = (&self.x, self.x.tiles, self.out.n);
+        let (panel, strips) = (memory.cast::<u32>(), piece.strips.clone());
+        let (i, first) = (piece.panel, x.strip(strips.start).start);
         let (n0, pitch, count) = (i * tiles.rows, tiles.rows, x.units());
         let rows = pitch.min(n - n0);
         let lanes = |from: Option<&[f32]>| {
@@ -240,7 +306,10 @@ impl Product<'_> {
                 interleave(rows, these, panel, pitch, tiles.flip(), |r, u, to| fill(n0 + r, (u0 + u) * tiles.per, to))
             };
             // what is made after this
-            let (next, from) = if u0 + these < count { (i, u0 + these) } else { (ahead, 0) };
+            let after = match u0 + these < count {
+                true => (self.lie, n0, u0 + these),
+                false => (next.0, next.1 * pitch, 0),
+            };
             let mut row = 0;
             for s in strips.clone() {
                 let rs = x.strip(s);
@@ -254,10 +323,11 @@ impl Product<'_> {
                     x_scale: x.scales.cast::<f32>().wrapping_add(rs.start),
                     w_scale: address(&w_scale),
                     bias: address(&bias),
-                    dst: self.out.dst.cast::<u32>().wrapping_add(rs.start * n + n0),
-                    pitch: n,
+                    dst: to.at.cast::<u32>().wrapping_add((rs.start - first) * to.pitch),
+                    pitch: to.pitch,
                     rows,
-                    ahead: self.ahead(next * pitch, from, part, these, strips.len(), &mut row),
+                    stream: to.stream && rows == pitch && count <= part,
+                    ahead: self.ahead(after, part, these, strips.len(), &mut row),
                 };
                 // SAFETY: the caller's promise; strips have 1 to `tiles.strip()` rows.
                 unsafe { tiles.run(rs.len(), &tile) };
@@ -341,13 +411,16 @@ mod tests {
             at
         };
         let none = Shared(std::ptr::null_mut());
-        let product = Product { x, out, scratch: none, lie: Lie { at: none, size: c.k } };
+        let product = Product { x, out, scratch: none, extra: 0, lie: Lie { at: none, size: c.k } };
         let mut panel = vec![!0u32; part(tiles, c.k) * tiles.rows];
         for i in 0..c.n.div_ceil(tiles.rows) {
             let half = x.count() / 2;
             for strips in [0..half, half..x.count()] {
+                let first = c.n * x.strip(strips.start).start + i * tiles.rows;
+                let to = Place { at: product.out.dst.at(4 * first), pitch: c.n, stream: false };
+                let piece = Piece { panel: i, strips, next: 0 };
                 // SAFETY: memory of the case.
-                unsafe { product.piece(panel.as_mut_ptr(), i, strips, 0, &fill) };
+                unsafe { product.piece(Shared(panel.as_mut_ptr().cast()), &piece, to, (product.lie, 0), &fill) };
             }
         }
         assert_eq!(dst.pop(), Some(!0));
@@ -435,7 +508,7 @@ mod tests {
         for (rows, k, n) in [(1, 64, 32), (1024, 3072, 128), (4096, 12288, 3072), (16, 1 << 20, 1)] {
             let x = Activations { strips: none, scales: none, sums: none, rows, k, tiles };
             let out = Out { dst: none, n, weight_scale: None, bias: None };
-            let p = Product { x, out, scratch: none, lie: Lie { at: none, size: k } };
+            let p = Product { x, out, scratch: none, extra: 0, lie: Lie { at: none, size: k } };
             for nth in [1, 2, 3, 64] {
                 let share = p.share(nth);
                 assert!(share >= 1 && share <= x.count(), "{rows}, {k}, {n}, {nth}: {share}");

@@ -35,6 +35,8 @@ pub struct Tile {
     pub pitch: usize,
     /// Rows of weights that there are.
     pub rows: usize,
+    /// The result goes past the caches: it is large, and each row of it in the tile is whole cache lines. [`streamed`] follows.
+    pub stream: bool,
     /// What is brought near for later.
     pub ahead: Ahead,
 }
@@ -137,6 +139,11 @@ trait Lanes: Copy {
     unsafe fn finish(self, x_scale: f32, w_scale: *const f32, bias: *const f32) -> Self;
     /// Asks for the cache line at `p` to be brought near, to be written; it need not be anything.
     unsafe fn will_write(_p: *const u32) {}
+    /// [`Lanes::store`] to a multiple of 64 bytes, past the caches where the processor can.
+    unsafe fn stream(self, p: *mut u32) {
+        // SAFETY: the caller's promise.
+        unsafe { self.store(p) }
+    }
 }
 
 /// # Safety
@@ -163,9 +170,11 @@ unsafe fn tile<L: Lanes, const V: usize, const X: usize>(t: &Tile) {
                 acc[j] = [L::splat((*t.sums.add(j)).wrapping_mul(-128).cast_unsigned()); V];
             }
         }
-        for j in 0..X {
-            for line in (0..V * L::N).step_by(16) {
-                L::will_write(t.dst.wrapping_add(j * t.pitch + line));
+        if !t.stream {
+            for j in 0..X {
+                for line in (0..V * L::N).step_by(16) {
+                    L::will_write(t.dst.wrapping_add(j * t.pitch + line));
+                }
             }
         }
         let (mut w, mut x) = (t.w, t.x);
@@ -205,6 +214,11 @@ unsafe fn tile<L: Lanes, const V: usize, const X: usize>(t: &Tile) {
                 }
             }
             match t.rows == V * L::N {
+                true if t.stream => {
+                    for v in 0..V {
+                        L::load(from.as_ptr().add(v * L::N)).stream(to.add(v * L::N));
+                    }
+                }
                 // of a known size
                 true => from.as_ptr().copy_to_nonoverlapping(to, V * L::N),
                 false => from.as_ptr().copy_to_nonoverlapping(to, t.rows),
@@ -223,6 +237,15 @@ pub fn near(p: *const u8) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = p;
+}
+
+/// What went past the caches is seen by other threads as everything else is.
+pub fn streamed() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every processor of this architecture has the instruction.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
 }
 
 #[repr(align(64))]
@@ -384,6 +407,9 @@ mod x86 {
                 }
                 fn store(self, p: *mut u32) {
                     _mm512_storeu_si512(p.cast(), self.0)
+                }
+                fn stream(self, p: *mut u32) {
+                    _mm512_stream_si512(p.cast(), self.0)
                 }
                 fn will_write(p: *const u32) {
                     prefetchw(p)
