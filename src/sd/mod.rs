@@ -12,6 +12,7 @@ mod check;
 pub mod convrot;
 pub mod cpu;
 pub mod entry;
+mod fusion;
 mod kernel;
 pub mod linear_i8;
 pub mod linear_w4;

@@ -258,5 +258,5 @@ fn types_have_numbers_names_and_sizes() {
     assert_eq!(ValueType::from_id(13), None);
     assert_eq!(ValueType::from_id(-1), None);
     assert_eq!(ValueType::Array.name(), "arr");
-    assert_eq!((-1..50).filter(|&i| builtin_type_layout(i).is_some()).count(), 35);
+    assert_eq!((-1..50).filter(|&i| builtin_type_layout(i).is_some()).count(), 37);
 }

@@ -8,82 +8,77 @@ use super::native;
 use super::pack::row_units;
 use super::product::{numbers, Activations, Lie, Out, Place, Product};
 use super::tile::{self, Tiles, MAX_ROWS};
-use super::to_i8::{is, nodes_from, pad, reads};
+use super::to_i8::pad;
 use super::{rotate, rows, Level};
-use crate::capi::guard;
+use crate::sd::check;
 use crate::sd::convrot::{Packed, Quantize};
-use crate::sd::kernel::{aligned, apart, part, places, prepared, room, status, Entry, Run, Shared, Stop};
+use crate::sd::fusion::{is, reads, Fusion};
+use crate::sd::kernel::{part, room, Run, Shared, Stop};
 use crate::sd::linear_i8::{Linear, FORM_PACKED};
-use crate::sd::operator::{Check, Node, Operator};
-use crate::sd::{api, check};
+use crate::sd::operator::{Check, Node};
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;
-use std::ffi::{c_int, c_void, CStr};
-
-const NAME: &CStr = c"sd.linear_swiglu_convrot.cpu";
+use std::ffi::CStr;
 
 /// Rows at a time, up to twice as many: it takes this many to be worth reading all weights.
 const ROWS: usize = 1024;
 
-/// The rule.
-pub const RULE: Entry = Entry {
-    op: Quantize::NAME,
-    name: NAME,
-    desc: || ggml_ext_kernel_desc {
-        struct_size: size_of::<ggml_ext_kernel_desc>(),
-        name: NAME.as_ptr(),
-        op: GGML_OP_NONE,
-        op_name: std::ptr::null(),
-        priority: 0,
-        match_op: GGML_OP_CUSTOM,
-        user_data: std::ptr::null_mut(),
-        supports: Some(supports),
-        preferred: None,
-        prepare: Some(prepare),
-        execute: Some(execute),
-        destroy: None,
-        r#match: Some(matches),
-        optimize: None,
-        scope: std::ptr::null_mut(),
-    },
-};
+/// The fusion.
+pub struct Gated;
 
-unsafe extern "C" fn matches(graph: *mut ggml_cgraph, first: c_int, _: *mut c_void) -> c_int {
-    guard("match", || {
-        // SAFETY: the library's graph.
-        let nodes = unsafe { nodes_from(graph, first) };
-        let &[a, b, glu, quantiser] = &nodes[..] else { return 0 };
+impl Fusion for Gated {
+    type Last = Quantize;
+    type Chain<'a> = Chain<'a>;
+    const NAME: &'static CStr = c"sd.linear_swiglu_convrot.cpu";
+    const FIRST: ggml_op = GGML_OP_CUSTOM;
+
+    fn count(nodes: &[&ggml_tensor]) -> usize {
+        let &[a, b, glu, quantiser] = nodes else { return 0 };
         let gate = glu.op == GGML_OP_GLU && glu.op_params[0] == GGML_GLU_OP_SWIGLU.0;
         let both = (reads(glu, 0, a) && reads(glu, 1, b)) || (reads(glu, 0, b) && reads(glu, 1, a));
         let chain = is::<Linear>(a) && is::<Linear>(b) && gate && both && is::<Quantize>(quantiser);
-        4 * c_int::from(chain && reads(quantiser, 0, glu))
-    })
-}
-
-/// The nodes of a match.
-struct Chain<'a> {
-    gate: Node<'a, Linear>,
-    up: Node<'a, Linear>,
-    quantiser: Node<'a, Quantize>,
-}
-
-impl<'a> Chain<'a> {
-    /// # Safety
-    /// The step is the library's, of a match.
-    unsafe fn of(step: *const ggml_ext_step) -> Check<Self> {
-        // SAFETY: the caller's promise.
-        let (a, b, glu, quantiser) = unsafe {
-            let nodes = std::slice::from_raw_parts((*step).nodes, 4);
-            (Node::<Linear>::read(&*nodes[0])?, Node::<Linear>::read(&*nodes[1])?, &*nodes[2], Node::read(&*nodes[3])?)
-        };
-        let (gate, up) = if reads(glu, 0, a.dst) { (a, b) } else { (b, a) };
-        let chain = Chain { gate, up, quantiser };
-        chain.check(glu)?;
-        Ok(chain)
+        if chain && reads(quantiser, 0, glu) {
+            4
+        } else {
+            0
+        }
     }
 
+    unsafe fn read<'a>(
+        before: &[&'a ggml_tensor],
+        last: &Node<'a, Quantize>,
+    ) -> Check<(Chain<'a>, Vec<&'a ggml_tensor>)> {
+        let &[a, b, glu] = before else { return Err("there must be three nodes before the quantiser".into()) };
+        // SAFETY: nodes of the layer, as they were counted.
+        let (a, b) = unsafe { (Node::<Linear>::read(a)?, Node::<Linear>::read(b)?) };
+        let (gate, up) = if reads(glu, 0, a.dst) { (a, b) } else { (b, a) };
+        let chain = Chain { gate, up };
+        check::cpu_group(last.attrs.group)?;
+        chain.check(glu)?;
+        let inputs = [&chain.gate, &chain.up].iter().flat_map(|layer| layer.srcs()).copied().collect();
+        Ok((chain, inputs))
+    }
+
+    fn workspace(chain: &Chain, _: &Node<Quantize>) -> Check<usize> {
+        Ok(place(chain, tile::integers(Level::best()))?.size)
+    }
+
+    unsafe fn execute(chain: &Chain, last: &Node<Quantize>, run: &Run, dst: Shared) -> Result<(), Stop> {
+        let tiles = tile::integers(Level::best());
+        let scratch = place(chain, tiles).map_err(|text| Stop::Failed(GGML_STATUS_FAILED, text))?;
+        // SAFETY: the caller's promise.
+        unsafe { compute(chain, last, run, &scratch, tiles, dst) }
+    }
+}
+
+/// The layers.
+pub struct Chain<'a> {
+    gate: Node<'a, Linear>,
+    up: Node<'a, Linear>,
+}
+
+impl Chain<'_> {
     fn check(&self, glu: &ggml_tensor) -> Check {
-        check::cpu_group(self.quantiser.attrs.group)?;
         for layer in [&self.gate, &self.up] {
             check::cpu_group(layer.attrs.group)?;
             if layer.attrs.form != FORM_PACKED || !std::ptr::eq(layer.src(1), self.gate.src(1)) {
@@ -91,9 +86,6 @@ impl<'a> Chain<'a> {
             }
             if layer.dst.ne != glu.ne {
                 return Err("shapes of the nodes differ".into());
-            }
-            if layer.srcs().iter().any(|&t| [self.gate.dst, self.up.dst].iter().any(|&node| std::ptr::eq(t, node))) {
-                return Err("an operand beside the chain is a node of it".into());
             }
         }
         match shape::nrows(glu) < rows::MANY as i64 {
@@ -136,49 +128,6 @@ fn place(chain: &Chain, tiles: &Tiles) -> Check<Scratch> {
         Some(Scratch { sums, inside, panels, half, size, rows })
     };
     place().ok_or_else(|| "the workspace is larger than memory can be".into())
-}
-
-unsafe extern "C" fn supports(step: *const ggml_ext_step, _: *mut c_void) -> bool {
-    guard("supports", || {
-        // SAFETY: the library's step, of a match.
-        unsafe { Chain::of(step) }.map_or_else(|text| api::refuse(&text), |_| true)
-    })
-}
-
-unsafe extern "C" fn prepare(step: *const ggml_ext_step, out: *mut ggml_ext_prepared, _: *mut c_void) -> ggml_status {
-    guard("prepare", || {
-        // SAFETY: the library's step, of a match, and structure.
-        unsafe {
-            let overlap = (*step).overlap != 0;
-            let answer = Chain::of(step).and_then(|chain| {
-                let own = place(&chain, tile::integers(Level::best()))?.size;
-                places(own, chain.quantiser.dst, overlap)
-            });
-            prepared(out, answer)
-        }
-    })
-}
-
-unsafe extern "C" fn execute(run: *const ggml_ext_run, _: *mut c_void) -> ggml_status {
-    guard("execute", || {
-        let failed = |text: String| Stop::Failed(GGML_STATUS_FAILED, text);
-        // SAFETY: the library's run of a match; tensors but inner nodes have their data.
-        status(unsafe {
-            Chain::of((*run).step)
-                .and_then(|chain| {
-                    [&chain.gate, &chain.up].iter().flat_map(|layer| layer.srcs()).try_for_each(|t| aligned(t))?;
-                    let tiles = tile::integers(Level::best());
-                    let scratch = place(&chain, tiles)?;
-                    Ok((chain, scratch, tiles))
-                })
-                .map_err(failed)
-                .and_then(|(chain, scratch, tiles)| {
-                    let (overlap, run) = ((*(*run).step).overlap != 0, Run::of(&*run));
-                    let to = |dst| compute(&chain, &run, &scratch, tiles, dst);
-                    apart(&run, chain.quantiser.dst, scratch.size, overlap, to)
-                })
-        })
-    })
 }
 
 /// One layer, on some rows.
@@ -244,9 +193,16 @@ unsafe fn both(run: &Run, gate: &Product, up: &Product, half: usize, to: Shared)
 
 /// # Safety
 /// Tensors but inner nodes have their data, and `dst` has as many bytes as the result.
-unsafe fn compute(chain: &Chain, run: &Run, scratch: &Scratch, tiles: &'static Tiles, dst: Shared) -> Result<(), Stop> {
+unsafe fn compute(
+    chain: &Chain,
+    quantiser: &Node<Quantize>,
+    run: &Run,
+    scratch: &Scratch,
+    tiles: &'static Tiles,
+    dst: Shared,
+) -> Result<(), Stop> {
     let [k, n, r] = chain.size();
-    let (input, group) = (Shared::of(chain.gate.src(1)), chain.quantiser.attrs.group as usize);
+    let (input, group) = (Shared::of(chain.gate.src(1)), quantiser.attrs.group as usize);
     let packed = |k: usize| Packed::new(k as i64, r as i64);
     let (Some(from), Some(to)) = (packed(k), packed(n)) else { return Ok(()) };
     let base = run.scratch(scratch.size)?;
@@ -287,6 +243,6 @@ unsafe fn compute(chain: &Chain, run: &Run, scratch: &Scratch, tiles: &'static T
         })?;
     }
     // SAFETY: the caller's promise.
-    unsafe { pad(dst, &chain.quantiser, to) };
+    unsafe { pad(dst, quantiser, to) };
     Ok(())
 }

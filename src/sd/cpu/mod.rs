@@ -20,6 +20,7 @@ mod tile;
 mod to_i8;
 mod view;
 
+use super::fusion::rule;
 use super::kernel::Entry;
 use std::sync::OnceLock;
 
@@ -30,11 +31,11 @@ pub const KERNELS: [Entry; 10] = [
     Entry::of::<linear_w4::Linear>(),
     Entry::of::<modulate::Modulate>(),
     Entry::of::<rope_apply::RopeApply>(),
-    norm_rope::RULE,
-    to_i8::RULES[0],
-    to_i8::RULES[1],
-    to_i8::RULES[2],
-    gated::RULE,
+    rule::<norm_rope::NormRope>(),
+    rule::<to_i8::ToI8<to_i8::Swiglu>>(),
+    rule::<to_i8::ToI8<to_i8::Modulated>>(),
+    rule::<to_i8::ToI8<to_i8::Normalised>>(),
+    rule::<gated::Gated>(),
 ];
 
 /// What the processor can do.

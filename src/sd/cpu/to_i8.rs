@@ -5,33 +5,32 @@
 //! step is rounded as the single nodes round it, in their order: the bits are the same.
 
 use super::native;
+use super::norm_rope::Norm;
 use super::view::View;
 use super::{rotate, Level};
 use crate::capi::guard;
 use crate::sd::convrot::{Packed, Quantize};
-use crate::sd::kernel::{aligned, apart, part, places, prepared, room, status, Entry, Run, Shared, Stop};
+use crate::sd::fusion::{is, reads, source, Fusion, Optimize};
+use crate::sd::kernel::{part, room, Run, Shared, Stop};
 use crate::sd::modulate::Modulate;
-use crate::sd::operator::{Check, Node, Operator};
+use crate::sd::operator::{Check, Node};
 use crate::sd::{api, check};
 use ggml_oxide_abi::*;
 use ggml_oxide_shape as shape;
 use std::ffi::{c_int, c_void, CStr};
-
-/// The rules.
-pub const RULES: [Entry; 3] = [rule::<Swiglu>(), rule::<Modulated>(), rule::<Normalised>()];
-
-/// Nodes that a fusion has at most.
-const LONGEST: usize = 4;
+use std::marker::PhantomData;
 
 /// What is read from outside.
 type Inputs<'a> = Vec<&'a ggml_tensor>;
 
 /// The nodes before the quantiser.
-trait Before: Sized + Sync + 'static {
+pub trait Before: Sized + Sync + 'static {
     /// The rule's name.
     const NAME: &'static CStr;
     /// Operator of the first node.
     const FIRST: ggml_op;
+    /// See [`Fusion::OPTIMIZE`].
+    const OPTIMIZE: Option<Optimize> = None;
     /// How many of these nodes, which follow each other in a graph, are before a quantiser; 0: they are others.
     fn count(nodes: &[&ggml_tensor]) -> usize;
     /// Reads so many nodes; the rule that formats or shapes break.
@@ -43,28 +42,8 @@ trait Before: Sized + Sync + 'static {
     unsafe fn row(&self, i: [usize; 3], to: &mut [f32]);
 }
 
-/// The node is of this operator.
-pub fn is<O: Operator>(t: &ggml_tensor) -> bool {
-    // SAFETY: a live tensor; names of registered operators stay.
-    unsafe {
-        let name = api::ggml_ext_op_name(t);
-        !name.is_null() && CStr::from_ptr(name) == O::NAME
-    }
-}
-
-/// Source `i` of `t` is `from`.
-pub fn reads(t: &ggml_tensor, i: usize, from: &ggml_tensor) -> bool {
-    std::ptr::eq(t.src[i], from)
-}
-
-/// Source `i` of a built-in operator's node.
-fn source(t: &ggml_tensor, i: usize) -> Check<&ggml_tensor> {
-    // SAFETY: sources of a live node are live.
-    unsafe { t.src[i].as_ref() }.ok_or_else(|| "a source is missing".into())
-}
-
 /// SwiGLU of two tensors, or of the halves of one.
-struct Swiglu {
+pub struct Swiglu {
     gate: View,
     /// Where it is not half of `gate`.
     up: Option<View>,
@@ -151,7 +130,7 @@ impl Scales {
 }
 
 /// A modulation.
-struct Modulated {
+pub struct Modulated {
     x: View,
     scales: Scales,
 }
@@ -181,7 +160,7 @@ impl Before for Modulated {
 }
 
 /// RMS_NORM, MUL, and perhaps a modulation.
-struct Normalised {
+pub struct Normalised {
     x: View,
     eps: f32,
     weight: View,
@@ -191,6 +170,7 @@ struct Normalised {
 impl Before for Normalised {
     const NAME: &'static CStr = c"sd.rms_norm_mul_convrot.cpu";
     const FIRST: ggml_op = GGML_OP_RMS_NORM;
+    const OPTIMIZE: Option<Optimize> = Some(bring_together);
 
     fn count(nodes: &[&ggml_tensor]) -> usize {
         match nodes {
@@ -202,16 +182,7 @@ impl Before for Normalised {
     }
 
     fn read<'a>(nodes: &[&'a ggml_tensor]) -> Check<(Self, Inputs<'a>)> {
-        let (x, weight) = (source(nodes[0], 0)?, source(nodes[1], 1)?);
-        check::format(x, GGML_TYPE_F32, "the source of RMS_NORM")?;
-        check::numbers(weight, x.ne[0], "the weight")?;
-        if weight.ne[0] != x.ne[0] || nodes.iter().any(|t| t.ne != x.ne) {
-            return Err("shapes of the nodes differ".into());
-        }
-        let eps = shape::param_f32(nodes[0], 0);
-        if eps.is_nan() || eps < 0.0 {
-            return Err(format!("eps is {eps}, it must not be negative"));
-        }
+        let Norm { x, weight, eps } = Norm::read(nodes[0], nodes[1])?;
         let mut inputs = vec![x, weight];
         let scales = nodes.get(2).map(|node| Scales::read(node)).transpose()?.map(|(scales, more)| {
             inputs.extend(more);
@@ -233,54 +204,6 @@ impl Before for Normalised {
             }
         }
     }
-}
-
-const fn rule<B: Before>() -> Entry {
-    Entry {
-        op: Quantize::NAME,
-        name: B::NAME,
-        desc: || ggml_ext_kernel_desc {
-            struct_size: size_of::<ggml_ext_kernel_desc>(),
-            name: B::NAME.as_ptr(),
-            op: GGML_OP_NONE,
-            op_name: std::ptr::null(),
-            priority: 0,
-            match_op: B::FIRST,
-            user_data: std::ptr::null_mut(),
-            supports: Some(supports::<B>),
-            preferred: None,
-            prepare: Some(prepare::<B>),
-            execute: Some(execute::<B>),
-            destroy: None,
-            r#match: Some(matches::<B>),
-            optimize: if B::FIRST.0 == GGML_OP_RMS_NORM.0 { Some(bring_together) } else { None },
-            scope: std::ptr::null_mut(),
-        },
-    }
-}
-
-/// Up to [`LONGEST`] nodes of the graph from `first` on.
-///
-/// # Safety
-/// The library's graph.
-pub unsafe fn nodes_from<'a>(graph: *mut ggml_cgraph, first: c_int) -> Vec<&'a ggml_tensor> {
-    // SAFETY: the caller's promise; numbers of nodes that are there.
-    unsafe {
-        let end = api::ggml_graph_n_nodes(graph).min(first.saturating_add(LONGEST as c_int));
-        (first.max(0)..end).map(|i| &*api::ggml_graph_node(graph, i)).collect()
-    }
-}
-
-unsafe extern "C" fn matches<B: Before>(graph: *mut ggml_cgraph, first: c_int, _: *mut c_void) -> c_int {
-    guard("match", || {
-        // SAFETY: the library's graph.
-        let nodes = unsafe { nodes_from(graph, first) };
-        let n = if nodes.len() < 2 { 0 } else { B::count(&nodes) };
-        match nodes.get(n) {
-            Some(last) if n > 0 && is::<Quantize>(last) && reads(last, 0, nodes[n - 1]) => n as c_int + 1,
-            _ => 0,
-        }
-    })
 }
 
 /// Moves RMS_NORM and MUL to their modulation: what makes its scale comes between them when a graph is built.
@@ -311,91 +234,54 @@ unsafe extern "C" fn bring_together(graph: *mut ggml_cgraph, _: *mut c_void) {
     })
 }
 
-/// The nodes before the quantiser, and the quantiser.
-///
-/// # Safety
-/// The step is the library's, of a match.
-unsafe fn chain<'a, B: Before>(step: *const ggml_ext_step) -> Check<(B, Inputs<'a>, Node<'a, Quantize>)> {
-    // SAFETY: the caller's promise; what comes of it is used while the callback runs.
-    unsafe {
-        let n = usize::try_from((*step).n_nodes).unwrap_or(0);
-        let nodes: Vec<&ggml_tensor> = (0..n).map(|i| &**(*step).nodes.add(i)).collect();
-        let Some((last, before)) = nodes.split_last() else { return Err("there are no nodes".into()) };
-        let quantiser = Node::<Quantize>::read(last)?;
-        check::cpu_group(quantiser.attrs.group)?;
-        let (read, inputs) = B::read(before)?;
-        match inputs.iter().any(|&t| before.iter().any(|&node| std::ptr::eq(t, node))) {
-            false => Ok((read, inputs, quantiser)),
-            true => Err("an operand beside the chain is a node of it".into()),
+/// The nodes `B` and a quantiser.
+pub struct ToI8<B>(PhantomData<B>);
+
+impl<B: Before> Fusion for ToI8<B> {
+    type Last = Quantize;
+    type Chain<'a> = B;
+    const NAME: &'static CStr = B::NAME;
+    const FIRST: ggml_op = B::FIRST;
+    const OPTIMIZE: Option<Optimize> = B::OPTIMIZE;
+
+    fn count(nodes: &[&ggml_tensor]) -> usize {
+        let n = if nodes.len() < 2 { 0 } else { B::count(nodes) };
+        match nodes.get(n) {
+            Some(last) if n > 0 && is::<Quantize>(last) && reads(last, 0, nodes[n - 1]) => n + 1,
+            _ => 0,
         }
     }
-}
 
-unsafe extern "C" fn supports<B: Before>(step: *const ggml_ext_step, _: *mut c_void) -> bool {
-    guard("supports", || {
-        // SAFETY: the library's step, of a match.
-        unsafe { chain::<B>(step) }.map_or_else(|text| api::refuse(&text), |_| true)
-    })
-}
+    unsafe fn read<'a>(before: &[&'a ggml_tensor], last: &Node<'a, Quantize>) -> Check<(B, Vec<&'a ggml_tensor>)> {
+        check::cpu_group(last.attrs.group)?;
+        B::read(before)
+    }
 
-unsafe extern "C" fn prepare<B: Before>(
-    step: *const ggml_ext_step,
-    out: *mut ggml_ext_prepared,
-    _: *mut c_void,
-) -> ggml_status {
-    guard("prepare", || {
-        // SAFETY: the library's step, of a match, and structure.
-        unsafe {
-            let overlap = (*step).overlap != 0;
-            prepared(out, chain::<B>(step).and_then(|(_, _, quantiser)| places(0, quantiser.dst, overlap)))
-        }
-    })
-}
-
-unsafe extern "C" fn execute<B: Before>(run: *const ggml_ext_run, _: *mut c_void) -> ggml_status {
-    guard("execute", || {
-        // SAFETY: the library's run of a match; tensors but inner nodes have their data.
-        status(unsafe {
-            chain::<B>((*run).step)
-                .and_then(|(before, inputs, quantiser)| {
-                    inputs.into_iter().try_for_each(aligned)?;
-                    Ok((before, quantiser))
-                })
-                .map_err(|text| Stop::Failed(GGML_STATUS_FAILED, text))
-                .and_then(|(before, quantiser)| {
-                    let (overlap, run) = ((*(*run).step).overlap != 0, Run::of(&*run));
-                    apart(&run, quantiser.dst, 0, overlap, |dst| compute(&before, &quantiser, &run, dst))
-                })
-        })
-    })
-}
-
-/// # Safety
-/// Tensors but inner nodes have their data, and `dst` has as many bytes as the result.
-unsafe fn compute<B: Before>(before: &B, quantiser: &Node<Quantize>, run: &Run, dst: Shared) -> Result<(), Stop> {
-    let (a, group) = (quantiser.src(0), quantiser.attrs.group as usize);
-    let Some(packed) = Packed::new(a.ne[0], shape::nrows(a)) else { return Ok(()) };
-    let ne = a.ne.map(|n| n as usize);
-    let (level, k) = (Level::best(), ne[0]);
-    run.try_parallel(|ith, nth| {
-        let mine = part(packed.rows, ith, nth);
-        let n = if mine.is_empty() { 0 } else { k };
-        let mut row = room::<f32>(n)?;
-        let mut scratch = room::<f32>(if group > 1 { n.checked_next_multiple_of(64)? } else { 0 })?;
-        for r in mine {
-            // SAFETY: row `r` of the result and its scale are this thread's alone.
-            unsafe {
-                before.row([r % ne[1], r / ne[1] % ne[2], r / ne[1] / ne[2]], &mut row);
-                let to = std::slice::from_raw_parts_mut(dst.at(k * r).cast::<i8>(), k);
-                let (scale, _) = rotate::quantise(level, &row, &mut scratch, to, group);
-                dst.at(packed.scales + 4 * r).cast::<f32>().write_unaligned(scale);
+    unsafe fn execute(chain: &B, last: &Node<Quantize>, run: &Run, dst: Shared) -> Result<(), Stop> {
+        let (a, group) = (last.src(0), last.attrs.group as usize);
+        let Some(packed) = Packed::new(a.ne[0], shape::nrows(a)) else { return Ok(()) };
+        let ne = a.ne.map(|n| n as usize);
+        let (level, k) = (Level::best(), ne[0]);
+        run.try_parallel(|ith, nth| {
+            let mine = part(packed.rows, ith, nth);
+            let n = if mine.is_empty() { 0 } else { k };
+            let mut row = room::<f32>(n)?;
+            let mut scratch = room::<f32>(if group > 1 { n.checked_next_multiple_of(64)? } else { 0 })?;
+            for r in mine {
+                // SAFETY: row `r` of the result and its scale are this thread's alone.
+                unsafe {
+                    chain.row([r % ne[1], r / ne[1] % ne[2], r / ne[1] / ne[2]], &mut row);
+                    let to = std::slice::from_raw_parts_mut(dst.at(k * r).cast::<i8>(), k);
+                    let (scale, _) = rotate::quantise(level, &row, &mut scratch, to, group);
+                    dst.at(packed.scales + 4 * r).cast::<f32>().write_unaligned(scale);
+                }
             }
-        }
-        Some(())
-    })?;
-    // SAFETY: the caller's promise.
-    unsafe { pad(dst, quantiser, packed) };
-    Ok(())
+            Some(())
+        })?;
+        // SAFETY: the caller's promise.
+        unsafe { pad(dst, last, packed) };
+        Ok(())
+    }
 }
 
 /// Writes zeros where a packed activation holds nothing.
