@@ -3,7 +3,7 @@
 //! Each operator is written a second time from its mathematics, as plain f64 loops over logical indices (dimensions low to high),
 //! and compared with what the library computes through its C interface. Families of operators are in `tests/operators/`, one file
 //! each; `tests/cases/` walks over a catalogue of all operators for what public reports have found (`docs/cases.md`). The harness here:
-//! - [`api`]: the C interface;
+//! - [`api`], [`builders`]: the C interface;
 //! - [`values`]: logical arrays, and element formats read without the library's decoders;
 //! - [`layout`]: the ways in which a tensor can lie in memory;
 //! - [`world`]: one case: tensors in guarded memory, computed with one, two and three threads;
@@ -17,6 +17,7 @@
 //! - two and three threads give the same bytes as one.
 
 pub mod api;
+pub mod builders;
 pub mod layout;
 pub mod suite;
 pub mod values;

@@ -33,17 +33,6 @@ pub fn rotate_exactly(row: &[f32], group: usize) -> Vec<f64> {
     (0..row.len()).map(one).collect()
 }
 
-/// To the nearest whole number, halves to the even one.
-fn nearest_even(x: f64) -> f64 {
-    let low = x.floor();
-    match x - low {
-        d if d < 0.5 => low,
-        d if d > 0.5 => low + 1.0,
-        _ if low % 2.0 == 0.0 => low,
-        _ => low + 1.0,
-    }
-}
-
 /// A row as 8-bit integers, and its scale; `group` 0: not rotated.
 pub fn quantise(row: &[f32], group: usize) -> (Vec<i8>, f32) {
     let v = if group == 0 { row.to_vec() } else { rotate(row, group) };
@@ -60,7 +49,7 @@ pub fn quantise(row: &[f32], group: usize) -> (Vec<i8>, f32) {
         if y.is_nan() {
             0
         } else {
-            nearest_even(f64::from(y)).clamp(-127.0, 127.0) as i8
+            f64::from(y).round_ties_even().clamp(-127.0, 127.0) as i8
         }
     };
     (v.iter().map(one).collect(), scale)

@@ -67,17 +67,6 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).fold(0.0, |sum, (a, b)| sum + a * b)
 }
 
-/// To the nearest whole number, halves to the even one.
-fn even(x: f64) -> f64 {
-    let low = x.floor();
-    match x - low {
-        d if d < 0.5 => low,
-        d if d > 0.5 => low + 1.0,
-        _ if low % 2.0 == 0.0 => low,
-        _ => low + 1.0,
-    }
-}
-
 /// To a format with `bits` bits behind the point, whose least normal number is 2^`least`; whole units, no largest number.
 fn rounded(x: f32, bits: i32, least: i32) -> f32 {
     if x == 0.0 || !x.is_finite() {
@@ -86,7 +75,7 @@ fn rounded(x: f32, bits: i32, least: i32) -> f32 {
     let x = f64::from(x);
     let exponent = ((x.abs().to_bits() >> 52) as i32 - 1023).max(least);
     let unit = 2f64.powi(exponent - bits);
-    (even(x / unit) * unit) as f32
+    ((x / unit).round_ties_even() * unit) as f32
 }
 
 /// To F16 and back.

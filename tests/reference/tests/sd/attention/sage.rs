@@ -1,6 +1,6 @@
 //! SD-6: keys without their mean, queries and keys as 8-bit integers, softmax over blocks of 64 keys in turn.
 
-use super::{dense, dot, e4m3, e4m3_byte, each_head, error, even, f16, Heads, Rows};
+use super::{dense, dot, e4m3, e4m3_byte, each_head, error, f16, Heads, Rows};
 use reference::values::Rng;
 
 /// How it is computed.
@@ -65,7 +65,7 @@ fn quantise(
     };
     let factors: Vec<f32> = most.map(|m| 127.0 / m.max(1e-7)).collect();
     let one = |x: f32, at: usize| match mode {
-        Compat => even(f64::from(x * factors[at])) as i32,
+        Compat => (x * factors[at]).round_ties_even() as i32,
         // halves away from zero
         _ => (x / scales[at] + 0.5f32.copysign(x)) as i32,
     };
