@@ -4,6 +4,7 @@
 //! What comes before is SwiGLU, `sd.modulate.v1`, or RMS_NORM, MUL by a weight for each channel and, if it follows, modulation. Each
 //! step is rounded as the single nodes round it, in their order: the bits are the same.
 
+use super::modulate::Scales;
 use super::native;
 use super::norm_rope::Norm;
 use super::view::View;
@@ -95,40 +96,6 @@ impl Before for Swiglu {
     }
 }
 
-/// Scale, and shift, of a modulation.
-struct Scales {
-    scale: View,
-    shift: Option<View>,
-}
-
-impl Scales {
-    fn read(node: &ggml_tensor) -> Check<(Self, Inputs<'_>)> {
-        // SAFETY: a node of the operator, whose sources live.
-        let node = unsafe { Node::<Modulate>::read(node)? };
-        let inputs = node.srcs()[1..].to_vec();
-        Ok((Scales { scale: View::of(inputs[0]), shift: inputs.get(1).map(|t| View::of(t)) }, inputs))
-    }
-
-    /// # Safety
-    /// As [`Before::row`].
-    unsafe fn apply(&self, i: [usize; 3], row: &mut [f32]) {
-        let n = row.len();
-        // SAFETY: the caller's promise.
-        unsafe {
-            match (self.scale.row(i, n), self.shift.as_ref().map(|s| s.row(i, n))) {
-                (Some(scale), None) => native::modulate(row, scale, None),
-                (Some(scale), Some(Some(shift))) => native::modulate(row, scale, Some(shift)),
-                _ => {
-                    for (i0, x) in row.iter_mut().enumerate() {
-                        let sum = *x + *x * self.scale.at(i0, i);
-                        *x = self.shift.as_ref().map_or(sum, |shift| sum + shift.at(i0, i));
-                    }
-                }
-            }
-        }
-    }
-}
-
 /// A modulation.
 pub struct Modulated {
     x: View,
@@ -144,7 +111,8 @@ impl Before for Modulated {
     }
 
     fn read<'a>(nodes: &[&'a ggml_tensor]) -> Check<(Self, Inputs<'a>)> {
-        let (scales, mut inputs) = Scales::read(nodes[0])?;
+        // SAFETY: a node of the operator, as it was counted.
+        let (scales, mut inputs) = unsafe { Scales::read(nodes[0])? };
         let x = source(nodes[0], 0)?;
         inputs.push(x);
         Ok((Modulated { x: View::of(x), scales }, inputs))
@@ -184,7 +152,8 @@ impl Before for Normalised {
     fn read<'a>(nodes: &[&'a ggml_tensor]) -> Check<(Self, Inputs<'a>)> {
         let Norm { x, weight, eps } = Norm::read(nodes[0], nodes[1])?;
         let mut inputs = vec![x, weight];
-        let scales = nodes.get(2).map(|node| Scales::read(node)).transpose()?.map(|(scales, more)| {
+        // SAFETY: a node of the operator, as it was counted.
+        let scales = nodes.get(2).map(|node| unsafe { Scales::read(node) }).transpose()?.map(|(scales, more)| {
             inputs.extend(more);
             scales
         });
